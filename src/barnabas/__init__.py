@@ -1,0 +1,1 @@
+"""The streaming stack Python people can install."""

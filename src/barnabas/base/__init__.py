@@ -1,0 +1,1 @@
+"""Types, errors, clock, settings and buffers that every other package builds on."""
