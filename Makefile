@@ -1,0 +1,52 @@
+# Everything happens in .venv, which each target makes and fills by itself.
+PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+BIN := .venv/bin
+READY := .venv/ready
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fix bench soak clean
+
+help: ## Say what each target does
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml setup.py src/barnabas/records/_kernel.pyx
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and was not found; install it, or say: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(READY)
+
+run: $(READY) ## Start a broker on localhost:9092 with its data in ./barnabas-data
+	$(BIN)/barnabas start
+
+check: $(READY) ## Format, lint, types, layers, fast tests: before each commit
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PYTEST) -m 'not slow and not soak'
+
+test: $(READY) ## The whole suite, compiled kernel and plain one: what CI runs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	BARNABAS_KERNEL=plain $(PYTEST) tests/records
+	$(PYTEST) -m 'not soak'
+
+soak: $(READY) ## The long random and kill -9 runs, an hour or so
+	$(PYTEST) -m soak --timeout 3600
+
+fix: $(READY) ## Format and mend what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## Every benchmark, as ratios to a peer in the same run
+	$(BIN)/python -m bench
+
+clean: ## Remove the virtual environment and everything built or cached
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -f src/barnabas/records/_kernel.c src/barnabas/records/*.so
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

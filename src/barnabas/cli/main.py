@@ -1,0 +1,63 @@
+"""The command's entry: which subcommands there are, and how an error becomes an exit code.
+
+Subcommands are imported when they run, so that `barnabas version` does not pay for the broker.
+Exit codes: 0 done, 1 failed (the sentence on stderr says why), 2 wrong usage, 130 stopped by Ctrl-C.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from barnabas.base.errors import BarnabasError
+
+__all__ = ["COMMANDS", "cli", "run"]
+
+COMMANDS = {
+    "version": "Say which version this is and which record kernel runs.",
+}
+"""Subcommand -> its one line in the help.  The module is barnabas.cli.commands.<name>."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand's module when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"barnabas.cli.commands.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Barnabas: a broker that speaks the Kafka wire protocol, and the tools around it."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command line and gives its exit code; errors become one sentence on stderr."""
+    try:
+        code = cli.main(list(arguments), prog_name="barnabas", standalone_mode=False)
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BarnabasError as error:
+        click.echo(f"barnabas: {error}", err=True)
+        return 1
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): not a fault, and nothing is left to tell it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code if isinstance(code, int) else 0
