@@ -198,7 +198,7 @@ def _compress_lz4(data: Data, level: int | None) -> bytes:
     # Kafka's level 9, the default, is lz4-java's fast compressor; any other is its high compressor.
     used = 0 if level is None or level == _LEVELS[Codec.LZ4].default else min(level, _LZ4_HC_LEVEL_MAX)
     compressor = cramjam.lz4.Compressor(level=used, content_checksum=False, block_linked=False)
-    compressor.compress(data)
+    compressor.compress(bytes(data))  # takes no other buffer
     return bytes(compressor.finish())
 
 
