@@ -1,0 +1,107 @@
+"""The record kernel: the code that looks at records one by one, compiled where it could be built.
+
+`Kernel` is what both twins promise; `_kernel` (Cython) and `_kernel_plain` meet it and one test-suite.
+BARNABAS_KERNEL=plain or =compiled picks at import; else the compiled twin serves if it is there.
+`IMPLEMENTATION` says which one runs.
+
+A payload is the uncompressed records area of a batch v2, any contiguous buffer; `count` is the record
+count of its header.  Every function raises MalformedRecord, an InvalidRecord, for bytes that are not
+`count` whole records, and reads nothing outside the buffer.  Functions over more than 64 KiB that make
+no object per record give up the GIL in the compiled twin, so a thread may run them beside the loop.
+"""
+
+import importlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from barnabas.base.environment import switch
+from barnabas.records import _kernel_plain
+from barnabas.records._kernel_plain import INT64_MIN, Checked, Data, Header
+
+if TYPE_CHECKING:
+    from barnabas.records._kernel_plain import PayloadBuilder, Record
+
+__all__ = [
+    "IMPLEMENTATION",
+    "Checked",
+    "Kernel",
+    "PayloadBuilder",
+    "Record",
+    "check",
+    "decode",
+    "encode",
+    "load",
+]
+
+
+class Kernel(Protocol):
+    """What a kernel module provides."""
+
+    @property
+    def Record(self) -> type[_kernel_plain.Record]: ...
+
+    @property
+    def PayloadBuilder(self) -> type[_kernel_plain.PayloadBuilder]: ...
+
+    def decode(
+        self,
+        payload: Data,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        log_append_time: int | None = None,
+        *,
+        start_offset: int = INT64_MIN,
+        topic: str | None = None,
+        partition: int = -1,
+        leader_epoch: int = -1,
+    ) -> list[_kernel_plain.Record]:
+        """The records as objects, without those below `start_offset`.
+
+        `log_append_time`, unless None, replaces every timestamp.  Topic, partition and leader epoch are
+        the same for all of them.  Header keys that are not UTF-8 have U+FFFD in place of the bad bytes.
+        """
+
+    def check(
+        self, payload: Data, count: int, base_timestamp: int = 0, *, consecutive: bool = True
+    ) -> Checked:
+        """Walk all records as the broker must before it stores them, and say what they hold.
+
+        Refuses offset deltas other than 0, 1, 2, …; with `consecutive` off, those that do not rise.
+        """
+
+    def encode(self, records: Iterable[tuple[int, Data | None, Data | None, Iterable[Header]]]) -> bytearray:
+        """The payload of (timestamp, key, value, headers) records, offset deltas 0, 1, 2, …
+
+        The base timestamp is that of the first record.  Raises as `PayloadBuilder.append`.
+        """
+
+
+def load(name: str | None = None) -> Kernel:
+    """The kernel called `plain` or `compiled`; with None the compiled one if it was built.
+
+    Raises ImportError, with what to do, when a kernel that was asked for is not there.
+    """
+    if name not in (None, "plain", "compiled"):
+        raise ImportError(f"BARNABAS_KERNEL is {name!r}; it may be 'plain' or 'compiled'")
+    if name != "plain":
+        try:
+            return cast(Kernel, importlib.import_module("barnabas.records._kernel"))
+        except ImportError as error:
+            if name == "compiled":
+                raise ImportError(
+                    "BARNABAS_KERNEL=compiled, but the extension barnabas.records._kernel is not usable "
+                    f"({error}); install again with a C compiler and Cython at hand, or unset the variable"
+                ) from error
+    return _kernel_plain
+
+
+_chosen: Final = load(switch("BARNABAS_KERNEL"))
+IMPLEMENTATION: Final = "plain" if _chosen is _kernel_plain else "compiled"
+
+if not TYPE_CHECKING:
+    PayloadBuilder = _chosen.PayloadBuilder
+    Record = _chosen.Record
+check = _chosen.check
+decode = _chosen.decode
+encode = _chosen.encode
