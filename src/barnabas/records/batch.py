@@ -9,7 +9,7 @@ Layout, big-endian, position: field (WIRE.md section 4):
 
 B1  The CRC-32C covers position 21 to the end, so base_offset and leader_epoch may be patched freely;
     any other change needs a new checksum.
-B2  Nothing here looks behind the header but the checksum; records are the kernel's.
+B2  Only the checksum and `records` look behind the header; what is in there is the kernel's business.
 B3  A view shares the memory it was made from and keeps it alive; it copies nothing, and it does not
     follow later patches of the header.
 
@@ -22,8 +22,10 @@ from typing import Final, NoReturn
 
 import crc32c as _crc32c_package
 
-from barnabas.records.codecs import CODEC_BY_ID, Codec
+from barnabas.records import kernel
+from barnabas.records.codecs import CODEC_BY_ID, Codec, decompress
 from barnabas.records.errors import CorruptBatch, InvalidRecord
+from barnabas.records.kernel import Record
 
 __all__ = [
     "ATTRIBUTE_CODEC_MASK",
@@ -219,6 +221,34 @@ class RecordBatch:
         """The records area as it is stored, compressed or not."""
         return self.buffer[self.position + HEADER_BYTES : self.position + self.size_bytes]
 
+    def plain_payload(self, limit: int) -> bytes | bytearray | memoryview:
+        """The records area, decompressed to at most `limit` bytes.
+
+        Raises UnsupportedCodec, TooLarge, CorruptBatch.
+        """
+        if not self.attributes & ATTRIBUTE_CODEC_MASK:
+            return self.payload
+        return decompress(self.codec, self.payload, limit)
+
+    def records(
+        self, *, limit: int, start_offset: int = 0, topic: str | None = None, partition: int = -1
+    ) -> list[Record]:
+        """The records from `start_offset` on; the payload may grow to `limit` bytes when decompressed.
+
+        Raises as `plain_payload`, and InvalidRecord when the payload is not `record_count` whole records.
+        """
+        return kernel.decode(
+            self.plain_payload(limit),
+            self.record_count,
+            self.base_offset,
+            self.base_timestamp,
+            self.log_append_time,
+            start_offset=start_offset,
+            topic=topic,
+            partition=partition,
+            leader_epoch=self.leader_epoch,
+        )
+
     def check(self) -> None:
         """Raise CorruptBatch unless size, magic and CRC-32C hold and the batch lies whole in its buffer."""
         position, size = self.position, self.size_bytes
@@ -232,10 +262,11 @@ class RecordBatch:
             )
 
     def check_produced(self) -> None:
-        """Raise InvalidRecord for headers that no client may send; the rules of Kafka's LogValidator.
+        """Raise InvalidRecord for a header that no client may send.
 
-        Kafka takes no empty batch, no gap and no control batch from a client, and a batch with a
-        producer id has an epoch and a sequence.
+        No empty batch, no gap and no control batch; a producer id comes with a sequence: the rules of
+        Kafka's LogValidator.  It also comes with an epoch, and a transaction with a producer id: without
+        them the producer's state in the log could not be kept.
         """
         if self.last_offset_delta < 0 or self.record_count != self.last_offset_delta + 1:
             raise InvalidRecord(
