@@ -1,0 +1,1 @@
+"""What the cluster looks like, as immutable values; no I/O, no clock."""

@@ -1,0 +1,1 @@
+"""Sockets: listeners and connections that drive the protocol's state machines."""
