@@ -1,0 +1,42 @@
+"""DescribeProducers (key 61), v0, flexible from v0."""
+
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.fields import INT32, array, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Struct, request, response
+
+
+class TopicRequest(Struct):
+    name: str = string()
+    partition_indexes: list[int] = array(INT32)
+
+
+@request(ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+")
+class DescribeProducersRequest(Message):
+    topics: list[TopicRequest] = array(TopicRequest)
+
+
+class ProducerState(Struct):
+    producer_id: int = int64()
+    producer_epoch: int = int32()
+    last_sequence: int = int32(default=-1)
+    last_timestamp: int = int64(default=-1)
+    coordinator_epoch: int = int32()
+    current_txn_start_offset: int = int64(default=-1)
+
+
+class PartitionResponse(Struct):
+    partition_index: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    active_producers: list[ProducerState] = array(ProducerState)
+
+
+class TopicResponse(Struct):
+    name: str = string()
+    partitions: list[PartitionResponse] = array(PartitionResponse)
+
+
+@response(ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+")
+class DescribeProducersResponse(Message):
+    throttle_time_ms: int = int32()
+    topics: list[TopicResponse] = array(TopicResponse)

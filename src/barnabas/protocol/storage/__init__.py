@@ -1,0 +1,1 @@
+"""What coordinators and clients store or embed: group, offset and transaction records."""
