@@ -209,7 +209,7 @@ class EmbeddedStore:
             session_id = self._session_id
 
             def run(work: Work) -> None:
-                work.watches.pop(session_id)
+                work.watches.pop(session_id, None)
                 work.events.extend(work.tree.end_session(session_id))
 
             await self._worker.submit(run, writes=True)
