@@ -7,7 +7,7 @@ K3  Loops over more than 64 KiB that make no Python object run without the GIL.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
@@ -17,6 +17,7 @@ from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint
 from libc.string cimport memcpy, memset
 
 from barnabas.base.errors import Misuse
+from barnabas.records._columns_plain import BinaryColumn, Columns, HeaderColumn, mended_text
 from barnabas.records._kernel_plain import Checked, header_tuples
 from barnabas.records.errors import TooLarge
 from barnabas.records.faults import malformed
@@ -24,9 +25,10 @@ from barnabas.records.faults import malformed
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
-include "_kernel_walk.pxi"
-
 cdef tuple NO_HEADERS = ()
+
+include "_kernel_walk.pxi"
+include "_kernel_build.pxi"
 
 
 cdef raise_fault(Fault* fault):
@@ -264,5 +266,119 @@ def check(payload, int64_t count, int64_t base_timestamp=0, *, bint consecutive=
     )
 
 
-include "_kernel_build.pxi"
+def keys(payload, int64_t count, int64_t base_offset):
+    cdef Py_buffer view
+    cdef Fault fault
+    cdef Walked walked
+    cdef const uint8_t* start
+    cdef const uint8_t* p
+    cdef const uint8_t* q
+    cdef int64_t i
+    cdef list entries = []
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        if refuse_count(count, view.len, &fault):
+            raise_fault(&fault)
+        start = p = <const uint8_t*>view.buf
+        for i in range(count):
+            q = read_record(p, start + view.len, i, count, &walked, &fault)
+            if q == NULL:
+                raise_fault(&fault)
+            key = None
+            if walked.key_size >= 0:
+                key = PyBytes_FromStringAndSize(<const char*>walked.key, walked.key_size)
+            entries.append(
+                (wrapping_add(base_offset, walked.offset_delta), key, walked.value_size < 0, p - start, q - p)
+            )
+            p = q
+        if p != start + view.len:
+            refuse(&fault, TRAILING, 0, count, start + view.len - p, 0)
+            raise_fault(&fault)
+    finally:
+        PyBuffer_Release(&view)
+    return entries
+
+
+cdef uint8_t* put_shifted(uint8_t* out, const Walked* walked, int64_t shift) noexcept nogil:
+    """The record with `shift` added to its timestamp delta; all behind that delta is copied."""
+    cdef uint64_t delta = zigzag(wrapping_add(walked.timestamp_delta, shift))
+    cdef int64_t rest = walked.end - walked.behind_timestamp
+    out = put_varint(out, <uint64_t>(1 + varint_size(delta) + rest) << 1)
+    out[0] = <uint8_t>walked.attributes
+    out = put_varint(out + 1, delta)
+    memcpy(out, walked.behind_timestamp, rest)
+    return out + rest
+
+
+cdef int64_t filter_records(
+    const uint8_t* p, Py_ssize_t size, int64_t count, const uint8_t* keep, int64_t shift,
+    uint8_t** out, Fault* fault
+) noexcept nogil:
+    """How many records were kept, or -1; `out` moves behind what was written."""
+    cdef const uint8_t* end = p + size
+    cdef const uint8_t* run = p  # kept bytes from here to p are not written yet
+    cdef const uint8_t* q
+    cdef Walked walked
+    cdef int64_t i, kept = 0
+    for i in range(count):
+        q = read_record(p, end, i, count, &walked, fault)
+        if q == NULL:
+            return -1
+        if keep[i] and not shift:
+            kept += 1
+        else:
+            memcpy(out[0], run, p - run)
+            out[0] += p - run
+            run = q
+            if keep[i]:
+                out[0] = put_shifted(out[0], &walked, shift)
+                kept += 1
+        p = q
+    if p != end:
+        refuse(fault, TRAILING, 0, count, end - p, 0)
+        return -1
+    memcpy(out[0], run, p - run)
+    out[0] += p - run
+    return kept
+
+
+def filter(payload, int64_t count, keep, int64_t timestamp_shift=0):
+    cdef Py_buffer view, mask
+    cdef Fault fault
+    cdef int64_t kept
+    cdef bytearray output
+    cdef uint8_t* start
+    cdef uint8_t* out
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        PyObject_GetBuffer(keep, &mask, PyBUF_SIMPLE)
+        try:
+            if refuse_count(count, view.len, &fault):
+                raise_fault(&fault)
+            if mask.len != count:
+                raise Misuse(f"a mask of {mask.len} bytes for {count} records")
+            # A shift may widen a delta by nine bytes and with it the length by one.
+            output = PyByteArray_FromStringAndSize(NULL, view.len + (10 * count if timestamp_shift else 0))
+            start = out = <uint8_t*>PyByteArray_AS_STRING(output)
+            if view.len >= GIL_FREE_BYTES_MIN:
+                with nogil:
+                    kept = filter_records(
+                        <const uint8_t*>view.buf, view.len, count, <const uint8_t*>mask.buf,
+                        timestamp_shift, &out, &fault
+                    )
+            else:
+                kept = filter_records(
+                    <const uint8_t*>view.buf, view.len, count, <const uint8_t*>mask.buf,
+                    timestamp_shift, &out, &fault
+                )
+            if kept < 0:
+                raise_fault(&fault)
+        finally:
+            PyBuffer_Release(&mask)
+    finally:
+        PyBuffer_Release(&view)
+    PyByteArray_Resize(output, out - start)
+    return output, kept
+
+
 include "_kernel_columns.pxi"

@@ -68,6 +68,177 @@ cdef int header_bytes(object pair, Bytes* key, Bytes* value) except -1:
     return 0
 
 
+cdef struct BinaryInput:  # an Arrow column of binary or text, or nothing but nulls
+    bint present
+    bint wide  # 64-bit offsets
+    const uint8_t* validity
+    const uint8_t* offsets
+    const char* data
+    int64_t data_size
+    int64_t start
+
+cdef struct HeaderInput:
+    bint present
+    bint wide
+    const uint8_t* validity
+    const uint8_t* offsets
+    int64_t start
+    int64_t rows  # of keys and values
+    BinaryInput keys
+    BinaryInput values
+
+cdef struct TimeInput:
+    bint present
+    const uint8_t* validity
+    const uint8_t* data
+    int64_t start
+    int64_t otherwise
+
+
+cdef inline bint is_null(const uint8_t* validity, int64_t at) noexcept nogil:
+    return validity != NULL and not (validity[at >> 3] >> (at & 7)) & 1
+
+
+cdef inline void read_range(const uint8_t* offsets, bint wide, int64_t at, int64_t* first, int64_t* last) noexcept nogil:
+    cdef int32_t pair[2]
+    if wide:
+        memcpy(first, offsets + 8 * at, 8)
+        memcpy(last, offsets + 8 * at + 8, 8)
+    else:
+        memcpy(pair, offsets + 4 * at, 8)
+        first[0] = pair[0]
+        last[0] = pair[1]
+
+
+cdef inline int read_input(const BinaryInput* column, int64_t row, Bytes* out) noexcept nogil:
+    """1 when the row's offsets lie outside the data."""
+    cdef int64_t first, last
+    out.data = NULL
+    out.size = -1
+    if not column.present or is_null(column.validity, column.start + row):
+        return 0
+    read_range(column.offsets, column.wide, column.start + row, &first, &last)
+    if first < 0 or last < first or last > column.data_size:
+        return 1
+    out.data = column.data + first
+    out.size = last - first
+    return 0
+
+
+cdef inline int read_header_range(const HeaderInput* column, int64_t row, int64_t* first, int64_t* last) noexcept nogil:
+    first[0] = last[0] = 0
+    if not column.present or is_null(column.validity, column.start + row):
+        return 0
+    read_range(column.offsets, column.wide, column.start + row, first, last)
+    return first[0] < 0 or last[0] < first[0] or last[0] > column.rows
+
+
+cdef inline int64_t read_time(const TimeInput* column, int64_t row) noexcept nogil:
+    cdef int64_t value
+    if not column.present or is_null(column.validity, column.start + row):
+        return column.otherwise
+    memcpy(&value, column.data + 8 * (column.start + row), 8)
+    return value
+
+
+cdef enum:
+    OUTSIDE = -1
+    KEY_MISSING = -2
+    KEY_NOT_TEXT = -3
+
+
+cdef int64_t headers_size(const HeaderInput* headers, int64_t first, int64_t last) noexcept nogil:
+    cdef int64_t size = 0
+    cdef Bytes part
+    while first < last:
+        if read_input(&headers.keys, first, &part):
+            return OUTSIDE
+        if part.size < 0:
+            return KEY_MISSING
+        if not is_utf8(<const uint8_t*>part.data, part.size):
+            return KEY_NOT_TEXT
+        size += sized_size(part.size)
+        if read_input(&headers.values, first, &part):
+            return OUTSIDE
+        size += sized_size(part.size)
+        first += 1
+    return size
+
+
+cdef class Held:
+    """The buffers of one call, held until the call is over."""
+
+    cdef Py_buffer views[16]
+    cdef int used
+
+    def __dealloc__(self):
+        while self.used:
+            self.used -= 1
+            PyBuffer_Release(&self.views[self.used])
+
+    cdef const uint8_t* bytes(self, buffer, int64_t needed, str what) except? NULL:
+        cdef Py_buffer* view = &self.views[self.used]
+        if buffer is None:
+            if needed:
+                raise Misuse(f"the {what} of a column are missing")
+            return NULL
+        PyObject_GetBuffer(buffer, view, PyBUF_SIMPLE)
+        self.used += 1
+        if view.len < needed:
+            raise Misuse(f"the {what} of a column take {needed} bytes, {view.len} are there")
+        return <const uint8_t*>view.buf
+
+    cdef int64_t size(self) noexcept:
+        """Of the buffer that was asked for last."""
+        return self.views[self.used - 1].len
+
+    cdef int validity(self, column, int64_t stop, const uint8_t** out) except -1:
+        if column.start < 0:
+            raise Misuse(f"a column cannot start at row {column.start}")
+        out[0] = NULL
+        if column.validity is not None:
+            out[0] = self.bytes(column.validity, (column.start + stop + 7) // 8, "validity bits")
+        return 0
+
+    cdef int binary(self, column, int64_t stop, BinaryInput* out) except -1:
+        memset(out, 0, sizeof(BinaryInput))
+        if column is None or stop == 0:
+            return 0
+        out.present = True
+        out.wide = column.wide
+        self.validity(column, stop, &out.validity)
+        out.start = column.start
+        out.offsets = self.bytes(column.offsets, (8 if out.wide else 4) * (out.start + stop + 1), "offsets")
+        out.data = <const char*>self.bytes(column.data, 0, "data")
+        out.data_size = 0 if column.data is None else self.size()
+        return 0
+
+    cdef int headers(self, column, int64_t stop, HeaderInput* out) except -1:
+        memset(out, 0, sizeof(HeaderInput))
+        if column is None or stop == 0:
+            return 0
+        out.present = True
+        out.wide = column.wide
+        self.validity(column, stop, &out.validity)
+        out.start = column.start
+        out.offsets = self.bytes(column.offsets, (8 if out.wide else 4) * (out.start + stop + 1), "offsets")
+        out.rows = min(column.keys.rows, column.values.rows)
+        self.binary(column.keys, out.rows, &out.keys)
+        self.binary(column.values, out.rows, &out.values)
+        return 0
+
+    cdef int times(self, column, int64_t stop, int64_t otherwise, TimeInput* out) except -1:
+        memset(out, 0, sizeof(TimeInput))
+        out.otherwise = otherwise
+        if column is None or stop == 0:
+            return 0
+        out.present = True
+        self.validity(column, stop, &out.validity)
+        out.start = column.start
+        out.data = self.bytes(column.data, 8 * (out.start + stop), "timestamps")
+        return 0
+
+
 @cython.final
 cdef class PayloadBuilder:
     """Builds the payload of one batch at a time; see `_kernel_plain.PayloadBuilder`."""
@@ -203,6 +374,111 @@ cdef class PayloadBuilder:
         self._used += total
         self._note(timestamp, offset_delta)
         return True
+
+    def append_columns(
+        self, int64_t start, int64_t stop, int64_t timestamp, timestamps=None, keys=None, values=None, headers=None
+    ):
+        cdef Held held = Held.__new__(Held)
+        cdef BinaryInput key, value
+        cdef HeaderInput header
+        cdef TimeInput time
+        if not 0 <= start <= stop:
+            raise Misuse(f"rows {start} to {stop} are no range")
+        held.times(timestamps, stop, timestamp, &time)
+        held.binary(keys, stop, &key)
+        held.binary(values, stop, &value)
+        held.headers(headers, stop, &header)
+        cdef int64_t row
+        cdef int64_t total = 0
+        row = self._measure(start, stop, &time, &key, &value, &header, &total)
+        if self._used + total > self._capacity:
+            self._grow(total)
+        self._write(start, row, &time, &key, &value, &header)
+        return row - start
+
+    cdef int64_t _body(
+        self, int64_t row, int64_t place, int64_t timestamp_delta,
+        BinaryInput* key, BinaryInput* value, HeaderInput* header
+    ) noexcept nogil:
+        """Bytes of a record behind its length, or what is wrong with it."""
+        cdef Bytes part
+        cdef int64_t first, last, more
+        cdef int64_t body = 1 + varint_size(zigzag(timestamp_delta)) + varint_size(<uint64_t>place << 1)
+        if read_input(key, row, &part):
+            return OUTSIDE
+        body += sized_size(part.size)
+        if read_input(value, row, &part):
+            return OUTSIDE
+        body += sized_size(part.size)
+        if read_header_range(header, row, &first, &last):
+            return OUTSIDE
+        body += varint_size(<uint64_t>(last - first) << 1)
+        if first < last:
+            more = headers_size(header, first, last)
+            if more < 0:
+                return more
+            body += more
+        return body
+
+    cdef int64_t _measure(
+        self, int64_t row, int64_t stop, TimeInput* time,
+        BinaryInput* key, BinaryInput* value, HeaderInput* header, int64_t* total
+    ) except -1:
+        """The first row that does not fit; `total` is the size of those before it."""
+        cdef int64_t count = self.count, place = self._next_delta, base = self.base_timestamp
+        cdef int64_t body, size, room = self.size_limit - (self._used - self.reserve)
+        cdef int64_t timestamp
+        while row < stop:
+            timestamp = read_time(time, row)
+            if count == 0:
+                base = timestamp
+            body = self._body(row, place, wrapping_subtract(timestamp, base), key, value, header)
+            if body == OUTSIDE:
+                raise Misuse(f"row {row}: its offsets lie outside the data")
+            if body == KEY_MISSING:
+                raise Misuse(f"row {row}: a header key is null")
+            if body == KEY_NOT_TEXT:
+                raise Misuse(f"row {row}: a header key is not UTF-8")
+            if body > INT32_MAX:
+                raise TooLarge(f"a record of {body} bytes passes the format's {INT32_MAX}")
+            size = body + varint_size(<uint64_t>body << 1)
+            if count and total[0] + size > room or place > INT32_MAX:
+                break
+            total[0] += size
+            count += 1
+            place += 1
+            row += 1
+        return row
+
+    cdef void _write(
+        self, int64_t row, int64_t stop, TimeInput* time,
+        BinaryInput* key, BinaryInput* value, HeaderInput* header
+    ) noexcept nogil:
+        cdef uint8_t* p = self._data + self._used
+        cdef int64_t timestamp, delta, first, last
+        cdef Bytes part
+        while row < stop:
+            timestamp = read_time(time, row)
+            delta = self._delta(timestamp)
+            p = put_varint(p, <uint64_t>self._body(row, self._next_delta, delta, key, value, header) << 1)
+            p[0] = 0
+            p = put_varint(p + 1, zigzag(delta))
+            p = put_varint(p, <uint64_t>self._next_delta << 1)
+            read_input(key, row, &part)
+            p = put_sized(p, part.data, part.size)
+            read_input(value, row, &part)
+            p = put_sized(p, part.data, part.size)
+            read_header_range(header, row, &first, &last)
+            p = put_varint(p, <uint64_t>(last - first) << 1)
+            while first < last:
+                read_input(&header.keys, first, &part)
+                p = put_sized(p, part.data, part.size)
+                read_input(&header.values, first, &part)
+                p = put_sized(p, part.data, part.size)
+                first += 1
+            self._note(timestamp, self._next_delta)
+            row += 1
+        self._used = p - self._data
 
     def take(self):
         if self._buffer is None:

@@ -2,27 +2,49 @@
 
 `kernel.Kernel` says what each function promises.  The two twins agree on every result and every error
 text; what they share (value types, the checks that are not hot) lives here and the compiled one imports it.
-
-P1  Positions are indexes into one bytes object, checked before each read; no read relies on IndexError.
-P2  Timestamps and offsets wrap at 64 bits, as the Java that defined the format does.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, NoReturn, final
 
 from barnabas.base.errors import Misuse
 from barnabas.records import faults
+from barnabas.records._columns_plain import (
+    BinaryColumn,
+    ColumnBuilder,
+    HeaderColumn,
+    TimeColumn,
+    read_binary,
+    read_header_pairs,
+    read_time,
+)
+from barnabas.records._walk_plain import (
+    INT32_MAX,
+    INT64_MAX,
+    INT64_MIN,
+    Data,
+    Header,
+    check_count,
+    piece,
+    read_headers,
+    walk,
+    wrap,
+)
 from barnabas.records.errors import TooLarge
-from barnabas.records.faults import RECORD_BYTES_MIN, malformed
+from barnabas.records.faults import malformed
 
-__all__ = ["Checked", "Header", "PayloadBuilder", "Record", "check", "decode", "encode", "header_tuples"]
-
-Data = bytes | bytearray | memoryview
-Header = tuple[str, bytes | None]
-
-INT32_MAX: Final = 2**31 - 1
-INT64_MIN: Final = -(2**63)
-INT64_MAX: Final = 2**63 - 1
+__all__ = [
+    "Checked",
+    "ColumnBuilder",
+    "PayloadBuilder",
+    "Record",
+    "check",
+    "decode",
+    "encode",
+    "filter",
+    "header_tuples",
+    "keys",
+]
 
 _set = object.__setattr__
 
@@ -146,104 +168,6 @@ class Checked(NamedTuple):
     attributes: int  # those of all records, or-ed; Kafka uses none of the bits
 
 
-class Walked(NamedTuple):
-    """One record as positions in its payload; sizes of -1 are null."""
-
-    position: int  # where its length begins
-    attributes: int
-    timestamp_delta: int
-    offset_delta: int
-    key: int
-    key_size: int
-    value: int
-    value_size: int
-    headers: int
-    header_count: int
-    end: int
-
-
-def _wrap(number: int) -> int:
-    return (number + 2**63) % 2**64 - 2**63
-
-
-def _varint(data: bytes, position: int, end: int, width: int, field: int, index: int) -> tuple[int, int]:
-    """The zig-zag varint of at most `width` bytes (5 or 10) at `position`, and the position behind it."""
-    value = shift = 0
-    bits = 32 if width == 5 else 64
-    for at in range(position, min(position + width, end)):
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value >> bits:
-                break
-            return (value >> 1) ^ -(value & 1), at + 1
-        shift += 7
-    kind = faults.NOT_VARINT if end - position >= width else faults.CUT
-    raise malformed(kind, field, index, 0, 0)
-
-
-def _sized(data: bytes, position: int, end: int, smallest: int, field: int, index: int) -> tuple[int, int]:
-    size, position = _varint(data, position, end, 5, field, index)
-    if size < smallest or size > end - position:
-        raise malformed(faults.SIZE, field, index, size, end - position)
-    return size, position
-
-
-def _read_record(data: bytes, start: int, index: int, count: int) -> Walked:
-    if start == len(data):
-        raise malformed(faults.ENDED, 0, index, count, 0)
-    size, position = _varint(data, start, len(data), 5, faults.LENGTH_FIELD, index)
-    if size < RECORD_BYTES_MIN - 1 or size > len(data) - position:
-        raise malformed(faults.LENGTH, faults.LENGTH_FIELD, index, size, len(data) - position)
-    end = position + size
-    attributes = data[position]
-    timestamp_delta, position = _varint(data, position + 1, end, 10, faults.TIMESTAMP_DELTA, index)
-    offset_delta, position = _varint(data, position, end, 5, faults.OFFSET_DELTA, index)
-    key_size, key = _sized(data, position, end, -1, faults.KEY_LENGTH, index)
-    value_size, value = _sized(data, key + max(key_size, 0), end, -1, faults.VALUE_LENGTH, index)
-    header_count, headers = _sized(data, value + max(value_size, 0), end, 0, faults.HEADER_COUNT, index)
-    position = headers
-    for _ in range(header_count):
-        size, position = _sized(data, position, end, 0, faults.HEADER_KEY_LENGTH, index)
-        size, position = _sized(data, position + size, end, -1, faults.HEADER_VALUE_LENGTH, index)
-        position += max(size, 0)
-    if position != end:
-        raise malformed(faults.LEFTOVER, 0, index, end - position, 0)
-    return Walked(
-        start, attributes, timestamp_delta, offset_delta,
-        key, key_size, value, value_size, headers, header_count, end,
-    )  # fmt: skip
-
-
-def _walk(data: bytes, count: int) -> Iterator[Walked]:
-    """Every record of a payload; the last step proves that nothing follows them."""
-    if count < 0 or count > len(data) // RECORD_BYTES_MIN:
-        raise malformed(faults.COUNT, 0, 0, count, len(data))
-    position = 0
-    for index in range(count):
-        walked = _read_record(data, position, index, count)
-        position = walked.end
-        yield walked
-    if position != len(data):
-        raise malformed(faults.TRAILING, 0, count, len(data) - position, 0)
-
-
-def _piece(data: bytes, position: int, size: int) -> bytes | None:
-    return None if size < 0 else data[position : position + size]
-
-
-def _headers(data: bytes, walked: Walked) -> tuple[Header, ...]:
-    pairs: list[Header] = []
-    position = walked.headers
-    for _ in range(walked.header_count):
-        size, position = _varint(data, position, walked.end, 5, faults.HEADER_KEY_LENGTH, 0)
-        key = data[position : position + size].decode(errors="replace")
-        size, position = _varint(data, position + size, walked.end, 5, faults.HEADER_VALUE_LENGTH, 0)
-        pairs.append((key, _piece(data, position, size)))
-        position += max(size, 0)
-    return tuple(pairs)
-
-
 def decode(
     payload: Data,
     count: int,
@@ -259,16 +183,16 @@ def decode(
     data = bytes(payload)
     appended = log_append_time is not None
     records = []
-    for walked in _walk(data, count):
-        offset = _wrap(base_offset + walked.offset_delta)
+    for walked in walk(data, count):
+        offset = wrap(base_offset + walked.offset_delta)
         if offset < start_offset:
             continue
         record = Record(
             offset,
-            _wrap(base_timestamp + walked.timestamp_delta) if log_append_time is None else log_append_time,
-            _piece(data, walked.key, walked.key_size),
-            _piece(data, walked.value, walked.value_size),
-            _headers(data, walked) if walked.header_count else (),
+            wrap(base_timestamp + walked.timestamp_delta) if log_append_time is None else log_append_time,
+            piece(data, walked.key, walked.key_size),
+            piece(data, walked.value, walked.value_size),
+            read_headers(data, walked) if walked.header_count else (),
             topic,
             partition,
             int(appended),
@@ -281,14 +205,14 @@ def decode(
 def check(payload: Data, count: int, base_timestamp: int = 0, *, consecutive: bool = True) -> Checked:
     max_timestamp = max_timestamp_delta = min_timestamp = -1
     null_keys = attributes = expected = 0
-    for index, walked in enumerate(_walk(bytes(payload), count)):
+    for index, walked in enumerate(walk(bytes(payload), count)):
         delta = walked.offset_delta
         if delta != expected and consecutive:
             raise malformed(faults.DELTA, 0, index, delta, expected)
         if delta < expected:
             raise malformed(faults.FALLING, 0, index, delta, expected)
         expected = delta + 1
-        timestamp = _wrap(base_timestamp + walked.timestamp_delta)
+        timestamp = wrap(base_timestamp + walked.timestamp_delta)
         if index == 0 or timestamp > max_timestamp:
             max_timestamp, max_timestamp_delta = timestamp, delta
         if index == 0 or timestamp < min_timestamp:
@@ -296,6 +220,41 @@ def check(payload: Data, count: int, base_timestamp: int = 0, *, consecutive: bo
         null_keys += walked.key_size < 0
         attributes |= walked.attributes
     return Checked(max_timestamp, max_timestamp_delta, min_timestamp, null_keys, attributes)
+
+
+def keys(payload: Data, count: int, base_offset: int) -> list[tuple[int, bytes | None, bool, int, int]]:
+    data = bytes(payload)
+    return [
+        (
+            wrap(base_offset + walked.offset_delta),
+            piece(data, walked.key, walked.key_size),
+            walked.value_size < 0,
+            walked.position,
+            walked.end - walked.position,
+        )
+        for walked in walk(data, count)
+    ]
+
+
+def filter(payload: Data, count: int, keep: Data, timestamp_shift: int = 0) -> tuple[bytearray, int]:
+    data, mask = bytes(payload), bytes(keep)
+    check_count(data, count)
+    if len(mask) != count:
+        raise Misuse(f"a mask of {len(mask)} bytes for {count} records")
+    output, kept = bytearray(), 0
+    for index, walked in enumerate(walk(data, count)):
+        if not mask[index]:
+            continue
+        kept += 1
+        if not timestamp_shift:
+            output += data[walked.position : walked.end]
+            continue
+        body = bytearray((walked.attributes,))
+        _put_varint(body, wrap(walked.timestamp_delta + timestamp_shift))
+        body += data[walked.behind_timestamp : walked.end]
+        _put_varint(output, len(body))
+        output += body
+    return output, kept
 
 
 def _put_varint(out: bytearray, number: int) -> None:
@@ -377,7 +336,7 @@ class PayloadBuilder:
             raise Misuse(f"offset delta {offset_delta} passes 32 bits")
         pairs = header_tuples(headers) if headers else ()
         body = bytearray(1)
-        _put_varint(body, _wrap(timestamp - self.base_timestamp) if self.count else 0)
+        _put_varint(body, wrap(timestamp - self.base_timestamp) if self.count else 0)
         _put_varint(body, offset_delta)
         _put_sized(body, _sound_bytes(key))
         _put_sized(body, _sound_bytes(value))
@@ -403,6 +362,40 @@ class PayloadBuilder:
         self.count += 1
         self._next_delta = offset_delta + 1
         return True
+
+    def append_columns(
+        self,
+        start: int,
+        stop: int,
+        timestamp: int,
+        timestamps: TimeColumn | None = None,
+        keys: BinaryColumn | None = None,
+        values: BinaryColumn | None = None,
+        headers: HeaderColumn | None = None,
+    ) -> int:
+        """Add rows `start` to `stop` of Arrow columns, as many as fit; how many that were.
+
+        A column that is None is null in every row; a null timestamp is `timestamp`.
+        Raises Misuse, with nothing changed, for offsets outside the data and for null header keys.
+        """
+        if not 0 <= start <= stop:
+            raise Misuse(f"rows {start} to {stop} are no range")
+        before = len(self._buffer), self.__dict__.copy()
+        try:
+            for row in range(start, stop):
+                if self._next_delta > INT32_MAX or not self.append(
+                    read_time(timestamps, row, stop, timestamp),
+                    read_binary(keys, row, stop),
+                    read_binary(values, row, stop),
+                    read_header_pairs(headers, row, stop),
+                ):
+                    return row - start
+        except Exception:
+            size, state = before
+            self.__dict__.update(state)
+            del self._buffer[size:]
+            raise
+        return stop - start
 
     def take(self) -> bytearray:
         """The reserve and the payload; the builder is empty again."""

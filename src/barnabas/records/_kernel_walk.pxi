@@ -39,6 +39,7 @@ cdef struct Fault:
     int64_t left
 
 cdef struct Walked:
+    const uint8_t* behind_timestamp  # the offset delta
     const uint8_t* end  # one past the record
     const uint8_t* key
     const uint8_t* value
@@ -192,6 +193,7 @@ cdef inline const uint8_t* read_record(
     q = read_varlong(p, end, &record.timestamp_delta)
     if q == NULL:
         return refuse_varint(fault, TIMESTAMP_DELTA, index, p, end, 10)
+    record.behind_timestamp = q
     p = read_varint(q, end, &record.offset_delta)
     if p == NULL:
         return refuse_varint(fault, OFFSET_DELTA, index, q, end, 5)
@@ -235,3 +237,34 @@ cdef inline int64_t wrapping_add(int64_t a, int64_t b) noexcept nogil:
 
 cdef inline int64_t wrapping_subtract(int64_t a, int64_t b) noexcept nogil:
     return <int64_t>(<uint64_t>a - <uint64_t>b)
+
+
+cdef bint is_utf8(const uint8_t* p, int64_t size) noexcept nogil:
+    """Whether Python's strict decoder takes it: shortest forms only, no surrogates, nothing past U+10FFFF."""
+    cdef const uint8_t* end = p + size
+    cdef uint8_t first
+    cdef int more, i
+    while p < end:
+        first = p[0]
+        p += 1
+        if first < 0x80:
+            continue
+        if 0xC2 <= first <= 0xDF:
+            more = 1
+        elif 0xE0 <= first <= 0xEF:
+            more = 2
+        elif 0xF0 <= first <= 0xF4:
+            more = 3
+        else:
+            return False
+        if end - p < more:
+            return False
+        for i in range(more):
+            if p[i] & 0xC0 != 0x80:
+                return False
+        if first == 0xE0 and p[0] < 0xA0 or first == 0xED and p[0] > 0x9F:
+            return False
+        if first == 0xF0 and p[0] < 0x90 or first == 0xF4 and p[0] > 0x8F:
+            return False
+        p += more
+    return True

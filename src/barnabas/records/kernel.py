@@ -16,20 +16,24 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from barnabas.base.environment import switch
 from barnabas.records import _kernel_plain
-from barnabas.records._kernel_plain import INT64_MIN, Checked, Data, Header
+from barnabas.records._kernel_plain import Checked
+from barnabas.records._walk_plain import INT64_MIN, Data, Header
 
 if TYPE_CHECKING:
-    from barnabas.records._kernel_plain import PayloadBuilder, Record
+    from barnabas.records._kernel_plain import ColumnBuilder, PayloadBuilder, Record
 
 __all__ = [
     "IMPLEMENTATION",
     "Checked",
+    "ColumnBuilder",
     "Kernel",
     "PayloadBuilder",
     "Record",
     "check",
     "decode",
     "encode",
+    "filter",
+    "keys",
     "load",
 ]
 
@@ -42,6 +46,9 @@ class Kernel(Protocol):
 
     @property
     def PayloadBuilder(self) -> type[_kernel_plain.PayloadBuilder]: ...
+
+    @property
+    def ColumnBuilder(self) -> type[_kernel_plain.ColumnBuilder]: ...
 
     def decode(
         self,
@@ -76,6 +83,20 @@ class Kernel(Protocol):
         The base timestamp is that of the first record.  Raises as `PayloadBuilder.append`.
         """
 
+    def keys(
+        self, payload: Data, count: int, base_offset: int
+    ) -> list[tuple[int, bytes | None, bool, int, int]]:
+        """What compaction asks of each record: offset, key, value is null, byte position, byte size."""
+
+    def filter(
+        self, payload: Data, count: int, keep: Data, timestamp_shift: int = 0
+    ) -> tuple[bytearray, int]:
+        """The payload of the records whose byte in `keep` is not 0, and their count.
+
+        They are copied as they are, so base offset and base timestamp of the batch stay.  When the base
+        timestamp moves (a delete horizon takes its place), `timestamp_shift` is old base minus new.
+        """
+
 
 def load(name: str | None = None) -> Kernel:
     """The kernel called `plain` or `compiled`; with None the compiled one if it was built.
@@ -100,8 +121,11 @@ _chosen: Final = load(switch("BARNABAS_KERNEL"))
 IMPLEMENTATION: Final = "plain" if _chosen is _kernel_plain else "compiled"
 
 if not TYPE_CHECKING:
+    ColumnBuilder = _chosen.ColumnBuilder
     PayloadBuilder = _chosen.PayloadBuilder
     Record = _chosen.Record
 check = _chosen.check
 decode = _chosen.decode
 encode = _chosen.encode
+filter = _chosen.filter
+keys = _chosen.keys

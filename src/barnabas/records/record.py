@@ -3,7 +3,7 @@
 `Record` is the class of the kernel that runs; both twins have the same fields, equality, hash and pickle.
 """
 
-from barnabas.records._kernel_plain import Header
+from barnabas.records._walk_plain import Header
 from barnabas.records.kernel import Record
 
 __all__ = ["Header", "Record"]
