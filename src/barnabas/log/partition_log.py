@@ -1,0 +1,667 @@
+"""One partition's log: a chain of segments, with its producers, epochs and offsets.
+
+G1  log_start_offset <= log_end_offset; offsets in the log rise strictly.
+G2  recovery_point <= log_end_offset: everything below it was synced.
+G3  An append that fails leaves the log as it was: nothing of it can be read, the next one takes its place.
+G4  A batch that is in the log has its leader epoch in the epoch table, on disk before the batch is.
+
+Takes the high watermark as an argument where it matters; it is replication's.  One caller at a time (the
+event loop).  What blocks can go to a thread: `prepare_append`, `FlushJob.run`, `PartitionLog.open`, and
+removing what `take_removals` returns.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from barnabas.base.buffers import FileSlice, SharedFile
+from barnabas.base.types import TopicPartition, Uuid
+from barnabas.log.append import PreparedAppend, prepare_append
+from barnabas.log.checkpoints import read_topic_id, write_topic_id
+from barnabas.log.config import LogConfig
+from barnabas.log.epochs import EpochEntry
+from barnabas.log.errors import (
+    DiskFault,
+    FolderMismatch,
+    OffsetOutOfRange,
+    RecordTooLarge,
+    UnexpectedOffset,
+)
+from barnabas.log.files import Files
+from barnabas.log.layout import DELETED, PARTITION_METADATA, SWAP
+from barnabas.log.loading import LoadedLog, RecoveryReport, apply_batch, load_log, replay
+from barnabas.log.producers import Origin, ProducerStates, SeenBatch
+from barnabas.log.segment import Mark, Segment
+from barnabas.log.segments import Segments
+from barnabas.log.timestamps import FoundOffset, find_largest_timestamp, find_timestamp
+from barnabas.log.txn_index import AbortedTransaction
+from barnabas.records.batch import NO_TIMESTAMP, RecordBatch, patch_batch, split_batches
+
+__all__ = ["AppendResult", "FlushJob", "Origin", "PartitionLog", "ReadResult"]
+
+_OFFSET_INDEX_ENTRY_BYTES: Final = 8
+_TIME_INDEX_ENTRY_BYTES: Final = 12
+
+
+class AppendResult(NamedTuple):
+    """What an append did.  For a duplicate the offsets are those of the first time."""
+
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    log_append_time: int
+    """Stamped on the records, or -1 under CreateTime."""
+    log_start_offset: int
+    size_bytes: int
+    duplicate: bool = False
+    flush_due: bool = False
+    """flush.messages is reached: flush before acknowledging."""
+    rolled: bool = False
+    """The append began a new segment: flush soon, so that a crash need not check the old one."""
+
+
+class ReadResult(NamedTuple):
+    """Whole batches, or none, and where to read on."""
+
+    slice: FileSlice | None
+    next_offset: int
+
+
+class FlushJob:
+    """The files to sync so that the log is durable up to `end_offset`.  `run` may go to a thread."""
+
+    __slots__ = ("_files", "_folder", "_generation", "_to_sync", "end_offset")
+
+    def __init__(
+        self, files: Files, to_sync: list[SharedFile], folder: str | None, end_offset: int, generation: int
+    ) -> None:
+        self._files: Final = files
+        self._to_sync: Final = to_sync
+        self._folder: Final = folder
+        self._generation: Final = generation
+        self.end_offset: Final = end_offset
+
+    def run(self) -> None:
+        """Sync.  Raises DiskFault; the log then may not be believed to be on disk."""
+        for file in self._to_sync:
+            self._files.sync(file)
+        if self._folder is not None:
+            self._files.sync_folder(self._folder)
+
+
+class PartitionLog:
+    """The log in `folder`.  Make one with `open`."""
+
+    __slots__ = (
+        "_active_since_ms",
+        "_files",
+        "_generation",
+        "_last_flush_ms",
+        "_new_files",
+        "_removals",
+        "_snapshots",
+        "config",
+        "epochs",
+        "folder",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+        "recovery",
+        "recovery_point",
+        "segments",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        topic_partition: TopicPartition,
+        topic_id: Uuid | None,
+        config: LogConfig,
+        loaded: LoadedLog,
+        *,
+        recovery_point: int,
+        now_ms: int,
+    ) -> None:
+        self.folder = folder
+        self.topic_partition: Final = topic_partition
+        self.topic_id = topic_id
+        self.config = config
+        self.segments: Final = loaded.segments
+        self.producers = loaded.producers
+        self.epochs: Final = loaded.epochs
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = min(recovery_point, loaded.log_end_offset)
+        self.recovery: RecoveryReport | None = loaded.report
+        self._files: Final = files
+        self._snapshots: Final = loaded.snapshots
+        self._active_since_ms = now_ms
+        self._last_flush_ms = now_ms
+        self._new_files = True  # whether the folder itself must be synced by the next flush
+        self._generation = 0  # counts truncations: a flush begun before one proves nothing
+        self._removals: list[tuple[int, list[str]]] = []
+
+    @classmethod
+    def open(
+        cls,
+        files: Files,
+        folder: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        topic_id: Uuid | None = None,
+        clean: bool = False,
+        recovery_point: int | None = None,
+        log_start_offset: int = 0,
+    ) -> "PartitionLog":
+        """Open the log in `folder`, or make it.
+
+        `clean` promises that the log was closed; else all behind `recovery_point` is checked.
+        Raises CorruptSegment, FolderMismatch when the folder belongs to another topic id, or DiskFault.
+        """
+        files.make_folder(folder)
+        loaded = load_log(
+            files,
+            folder,
+            config,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+        metadata = f"{folder}/{PARTITION_METADATA}"
+        known_id = read_topic_id(files, metadata)
+        if known_id is None and topic_id is not None:
+            write_topic_id(files, metadata, topic_id)
+        elif topic_id is not None and known_id != topic_id:
+            raise FolderMismatch(f"{folder} belongs to another topic of the same name")
+        return cls(
+            files,
+            folder,
+            topic_partition,
+            known_id or topic_id,
+            config,
+            loaded,
+            recovery_point=loaded.log_end_offset if clean else (recovery_point or 0),
+            now_ms=now_ms,
+        )
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.folder!r}, {self.log_start_offset}, {self.log_end_offset})"
+
+    # -- what it holds -------------------------------------------------------------------------
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    @property
+    def latest_epoch(self) -> int:
+        """The last leader epoch known, or -1."""
+        return self.epochs.latest_epoch
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest transaction began that is undecided, or decided by a marker that may be lost."""
+        first = self.producers.first_unstable_offset
+        return None if first is None else max(first, self.log_start_offset)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """The bound for readers of committed data, given that `high_watermark` is replicated.
+
+        Markers below it are settled for good: the high watermark never falls within an epoch.
+        """
+        self.producers.replicated_to(high_watermark)
+        first = self.first_unstable_offset
+        return high_watermark if first is None else min(first, high_watermark)
+
+    def segment_starts(self) -> list[int]:
+        """The base offsets, oldest first; the first one raised to the log start."""
+        starts = self.segments.bases
+        starts[0] = max(starts[0], self.log_start_offset)
+        return starts
+
+    # -- appending -----------------------------------------------------------------------------
+
+    def append_as_leader(
+        self,
+        batches: memoryview | PreparedAppend,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+    ) -> AppendResult:
+        """Give the batches the next offsets and write them.
+
+        Bytes that are not prepared are checked first, here and now: see `prepare_append` for what that
+        raises.  Raises also OutOfOrderSequence, InvalidProducerEpoch, InvalidTransactionState,
+        CoordinatorFenced, RecordTooLarge, and DiskFault or DiskFull when writing failed (G3).
+        """
+        if not isinstance(batches, PreparedAppend):
+            batches = prepare_append(batches, self.config, now_ms=now_ms, origin=origin)
+        data, checked, origin, log_append_time = batches
+        first = checked[0]
+        if first.producer_id >= 0 and (seen := self.producers.check(first, origin)) is not None:
+            return self._duplicate(seen, log_append_time)
+        if len(data) > self.config.segment_bytes:
+            raise RecordTooLarge(f"{len(data)} bytes are more than segment.bytes={self.config.segment_bytes}")
+        base_offset = offset = self.log_end_offset
+        max_timestamp = NO_TIMESTAMP
+        marks: list[Mark] = []
+        for batch in checked:
+            patch_batch(data, batch.position, offset, leader_epoch)
+            batch.base_offset = offset
+            batch.leader_epoch = leader_epoch
+            last_offset = offset + batch.last_offset_delta
+            marks.append(Mark(batch.position, last_offset, batch.max_timestamp))
+            if batch.max_timestamp > max_timestamp:
+                max_timestamp = batch.max_timestamp
+            offset = last_offset + 1
+        rolled = self._roll_if_due(len(data), base_offset, offset - 1, max_timestamp, now_ms)
+        if leader_epoch != self.epochs.latest_epoch:
+            self.epochs.assign(leader_epoch, base_offset)
+        self._write(data, marks, checked)
+        return AppendResult(
+            base_offset,
+            offset - 1,
+            max_timestamp,
+            log_append_time,
+            self.log_start_offset,
+            len(data),
+            False,
+            offset - self.recovery_point >= self.config.flush_messages,
+            rolled,
+        )
+
+    def _duplicate(self, seen: SeenBatch, log_append_time: int) -> AppendResult:
+        stamped = seen.timestamp if log_append_time != NO_TIMESTAMP else NO_TIMESTAMP
+        return AppendResult(
+            seen.first_offset,
+            seen.last_offset,
+            seen.timestamp,
+            stamped,
+            self.log_start_offset,
+            0,
+            duplicate=True,
+        )
+
+    def append_as_follower(self, data: memoryview, *, now_ms: int) -> AppendResult | None:
+        """Write batches that a leader sent, with the offsets they have; None when there are none.
+
+        The CRC of each is checked.  Raises CorruptBatch, UnexpectedOffset for offsets that are not behind
+        the log end, or DiskFault; batches before the one that failed may be in the log then.
+        """
+        batches = split_batches(data)
+        if not batches:
+            return None
+        expected = self.log_end_offset
+        for batch in batches:
+            batch.check()
+            if batch.base_offset < expected or batch.last_offset_delta < 0:
+                raise UnexpectedOffset(
+                    f"{self.topic_partition}: {batch!r} came where offset {expected} or more is due"
+                )
+            expected = batch.next_offset
+        rolled = False
+        for run in _runs(batches, self.config.segment_bytes):
+            rolled |= self._append_run(data, run, now_ms)
+        return AppendResult(
+            batches[0].base_offset,
+            batches[-1].last_offset,
+            max(batch.max_timestamp for batch in batches),
+            NO_TIMESTAMP,
+            self.log_start_offset,
+            len(data),
+            False,
+            self.log_end_offset - self.recovery_point >= self.config.flush_messages,
+            rolled,
+        )
+
+    def _append_run(self, data: memoryview, run: list[RecordBatch], now_ms: int) -> bool:
+        start, end = run[0].position, run[-1].position + run[-1].size_bytes
+        marks = [Mark(batch.position - start, batch.last_offset, batch.max_timestamp) for batch in run]
+        max_timestamp = max(batch.max_timestamp for batch in run)
+        rolled = self._roll_if_due(
+            end - start, run[0].base_offset, run[-1].last_offset, max_timestamp, now_ms
+        )
+        for batch in run:
+            if batch.leader_epoch >= 0 and batch.leader_epoch != self.epochs.latest_epoch:
+                self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._write(data[start:end], marks, run)
+        return rolled
+
+    def _write(self, data: memoryview, marks: Sequence[Mark], batches: list[RecordBatch]) -> None:
+        active = self.segments.active
+        active.append(data, marks)
+        self.log_end_offset = end = marks[-1].last_offset + 1
+        producers = self.producers
+        for batch in batches:
+            if batch.producer_id >= 0:
+                apply_batch(producers, active, batch)
+        producers.end_offset = end
+
+    # -- rolling -------------------------------------------------------------------------------
+
+    def _roll_if_due(
+        self, size_bytes: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        active, config = self.segments.active, self.config
+        held = active.size_bytes
+        if (
+            held + size_bytes > config.segment_bytes
+            or last_offset - active.base_offset > 2**31 - 1
+            or self._aged(active, max_timestamp, now_ms)
+            or (held >> 10 > config.segment_index_bytes >> 14 and self._index_full(active))
+        ) and (held or first_offset > active.base_offset):
+            self.roll(now_ms, first_offset)
+            return True
+        return False
+
+    def _aged(self, active: Segment, max_timestamp: int, now_ms: int) -> bool:
+        """Whether segment.ms, less the jitter, lies between the segment's first batch and this one."""
+        if not active.size_bytes:
+            return False
+        first = active.first_timestamp
+        waited = max_timestamp - first if first is not None and first >= 0 else now_ms - self._active_since_ms
+        config = self.config
+        if not config.segment_jitter_ms:
+            return waited > config.segment_ms
+        return waited > config.segment_ms - self._jitter_ms(active.base_offset)
+
+    def _jitter_ms(self, base_offset: int) -> int:
+        # Spread by name and not by chance, so that a run can be repeated.
+        spread = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return zlib.crc32(f"{self.folder}/{base_offset}".encode()) % spread
+
+    def _index_full(self, active: Segment) -> bool:
+        limit = self.config.segment_index_bytes
+        return (len(active.offset_index) + 1) * _OFFSET_INDEX_ENTRY_BYTES > limit or (
+            len(active.time_index) + 1
+        ) * _TIME_INDEX_ENTRY_BYTES > limit
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> None:
+        """Begin a new active segment at the log end, or further on, unless an empty one begins there."""
+        base_offset = max(base_offset or 0, self.log_end_offset)
+        active = self.segments.active
+        if not active.size_bytes and active.base_offset == base_offset:
+            return
+        fresh = self._new_segment(base_offset)
+        try:
+            fresh.create(self.config.segment_bytes if self.config.preallocate else 0)
+            active.seal()
+            self.producers.end_offset = base_offset
+            self._snapshots.write(self.producers, base_offset, sync=False)
+        except DiskFault:
+            fresh.remove_files()
+            raise
+        if not active.size_bytes:
+            self.segments.remove(active)
+            active.remove_files()
+        self.segments.add(fresh)
+        self._active_since_ms = now_ms
+        self._new_files = True
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        return Segment(
+            self._files,
+            self.folder,
+            base_offset,
+            index_interval_bytes=self.config.index_interval_bytes,
+        )
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, *, max_bytes: int, upper_bound: int | None = None, min_one_batch: bool = True
+    ) -> ReadResult:
+        """Whole batches from the one that holds `offset`, of one segment, all below `upper_bound`.
+
+        `min_one_batch` gives the first batch even when it is larger than `max_bytes`.  The slice
+        stays readable after truncation or deletion.  Raises OffsetOutOfRange.
+        """
+        end = self.log_end_offset
+        if not self.log_start_offset <= offset <= end:
+            raise OffsetOutOfRange(offset, self.log_start_offset, end)
+        if upper_bound is not None and upper_bound < end:
+            end = upper_bound
+        if offset >= end or (max_bytes <= 0 and not min_one_batch):
+            return ReadResult(None, offset)
+        segments = self.segments
+        for slot in range(segments.floor_slot(offset), len(segments)):
+            segment = segments[slot]
+            if segment.base_offset >= end:
+                break
+            found = segment.read(offset, max_bytes=max_bytes, upper_bound=end, min_one_batch=min_one_batch)
+            if found is not None:
+                return ReadResult(found.data, found.next_offset)
+        return ReadResult(None, offset)
+
+    def aborted_transactions(self, first: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions that touch offsets [first, end), by first offset."""
+        found: list[AbortedTransaction] = []
+        for segment in self.segments.from_slot(self.segments.floor_slot(first)):
+            if segment.txn_index.exists:
+                here, complete = segment.txn_index.overlapping(first, end)
+                found += here
+                if complete:
+                    break
+        return sorted(found, key=lambda transaction: transaction.first_offset)
+
+    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """The first record, from the log start on, that is not older than `timestamp`."""
+        for segment in self.segments:
+            if segment.largest.timestamp >= timestamp:
+                found = find_timestamp(self._files, segment, timestamp, self.log_start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def max_timestamp_offset(self) -> FoundOffset | None:
+        """The first record that has the largest timestamp of the log."""
+        largest = max(self.segments, key=lambda segment: segment.largest.timestamp)
+        return find_largest_timestamp(self._files, largest)
+
+    # -- epochs --------------------------------------------------------------------------------
+
+    def start_epoch(self, epoch: int) -> None:
+        """A leader begins `epoch` at the log end; durable on return."""
+        self.epochs.assign(epoch, self.log_end_offset)
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
+        """The largest known epoch not above `epoch` and the offset behind it; (-1, -1) when there is none."""
+        return self.epochs.end_offset(epoch, self.log_end_offset) or (-1, -1)
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch in which `offset` was written, or -1."""
+        return self.epochs.epoch_at(offset)
+
+    def epoch_entries(self) -> tuple[EpochEntry, ...]:
+        return self.epochs.entries
+
+    # -- cutting -------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> None:
+        """Drop every record from `offset` on; nothing happens when it is not below the log end.
+
+        A batch that straddles `offset` goes whole, and the log then ends before it.
+        """
+        if offset >= self.log_end_offset:
+            return
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return
+        self._generation += 1
+        slot = self.segments.floor_slot(offset)
+        for segment in reversed(self.segments.from_slot(slot + 1)):
+            self.segments.remove(segment)
+            self._bury(segment, now_ms)
+        end = min(offset, self.segments.active.truncate_to(offset))
+        self._end_at(end)
+        self.log_start_offset = min(self.log_start_offset, end)
+        if self.epochs.truncate_from_end(end):
+            self.epochs.write()
+        self._snapshots.remove_above(end)
+        self.producers = self._snapshots.newest(end)
+        replay(self._files, self.segments, self.producers, end)
+        self._active_since_ms = now_ms
+
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
+        """Drop everything; the log is empty and begins at `offset`."""
+        self._generation += 1
+        fresh = self._new_segment(offset)
+        for segment in self.segments:
+            self.segments.remove(segment)
+            self._bury(segment, now_ms)
+        fresh.create(self.config.segment_bytes if self.config.preallocate else 0)
+        self.segments.add(fresh)
+        self._end_at(offset)
+        self.recovery_point = offset
+        self.log_start_offset = offset
+        self.epochs.clear()
+        self._snapshots.remove_all()
+        self.producers = ProducerStates(offset)
+        self._active_since_ms = now_ms
+        self._new_files = True
+
+    def _end_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def advance_log_start(self, offset: int, *, high_watermark: int | None = None) -> bool:
+        """Hide the records below `offset`; says whether that changed anything.
+
+        Whole segments below it can then go: `delete_segments_below`.
+        Raises OffsetOutOfRange above the high watermark, or the log end when none is given.
+        """
+        bound = self.log_end_offset if high_watermark is None else min(high_watermark, self.log_end_offset)
+        if offset > bound:
+            raise OffsetOutOfRange(offset, self.log_start_offset, bound)
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)  # written with the next flush: opening does the same
+        return True
+
+    def delete_segments_below(self, offset: int, *, now_ms: int) -> int:
+        """Drop the segments that lie wholly below `offset`, never the active one; returns their bytes.
+
+        Raises the log start to the first segment that stays.  The files are renamed now and removed
+        after file.delete.delay.ms, by `purge`.
+        """
+        deleted = 0
+        while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
+            segment = self.segments[0]
+            self.segments.remove(segment)
+            deleted += segment.size_bytes
+            self._snapshots.remove(segment.base_offset)
+            self._bury(segment, now_ms)
+        if deleted:
+            self.advance_log_start(max(self.segments[0].base_offset, self.log_start_offset))
+        return deleted
+
+    def replace_segments(self, fresh: Sequence[Segment], old: Sequence[Segment], *, now_ms: int) -> None:
+        """Put compacted segments, complete and synced under `.cleaned`, in the place of the originals.
+
+        A crash at any point leaves either the originals or the replacement (loading's L4).
+        """
+        for segment in sorted(fresh, key=lambda each: each.base_offset, reverse=True):
+            segment.rename(SWAP)
+        self._files.sync_folder(self.folder)
+        for segment in old:
+            self.segments.remove(segment)
+            self._bury(segment, now_ms)
+        for segment in fresh:
+            segment.rename("")
+            self.segments.add(segment)
+        self._files.sync_folder(self.folder)
+
+    def _bury(self, segment: Segment, now_ms: int) -> None:
+        segment.rename(DELETED)
+        self._removals.append((now_ms + self.config.file_delete_delay_ms, segment.paths))
+
+    def take_removals(self, now_ms: int) -> list[str]:
+        """The files of deleted segments whose time has come; the caller removes them."""
+        due = [path for when, paths in self._removals if when <= now_ms for path in paths]
+        self._removals = [removal for removal in self._removals if removal[0] > now_ms]
+        return due
+
+    def purge(self, now_ms: int) -> int:
+        """Remove the files of deleted segments whose time has come; says how many."""
+        due = self.take_removals(now_ms)
+        for path in due:
+            self._files.remove(path)
+        return len(due)
+
+    # -- durability ----------------------------------------------------------------------------
+
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether flush.messages or flush.ms asks for a flush."""
+        unflushed = self.log_end_offset - self.recovery_point
+        if unflushed <= 0:
+            return False
+        config = self.config
+        return unflushed >= config.flush_messages or now_ms - self._last_flush_ms >= config.flush_ms
+
+    def begin_flush(self) -> FlushJob:
+        """What to sync so that all that is in the log now is durable; call `finish_flush` after its `run`."""
+        to_sync: list[SharedFile] = []
+        for segment in self.segments.from_slot(self.segments.floor_slot(self.recovery_point)):
+            to_sync += segment.files_to_sync()
+        folder = self.folder if self._new_files else None
+        self._new_files = False
+        return FlushJob(self._files, to_sync, folder, self.log_end_offset, self._generation)
+
+    def finish_flush(self, job: FlushJob, *, now_ms: int) -> None:
+        """The job ran: move the recovery point, unless the log was truncated meanwhile."""
+        self._last_flush_ms = now_ms
+        if job._generation == self._generation:
+            self.recovery_point = max(self.recovery_point, job.end_offset)
+
+    def flush(self, *, now_ms: int) -> None:
+        """Make everything durable.  Raises DiskFault."""
+        job = self.begin_flush()
+        job.run()
+        self.finish_flush(job, now_ms=now_ms)
+
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget idle producers; says how many."""
+        return self.producers.expire(now_ms, expiration_ms)
+
+    def close(self, *, now_ms: int) -> None:
+        """Make everything durable and let go of all files; what was deleted is removed.
+
+        After this the log opens again with `clean`.  Raises DiskFault.
+        """
+        self.segments.active.seal()
+        self.flush(now_ms=now_ms)
+        self.epochs.write()
+        if self._snapshots.offsets[-1:] != [self.log_end_offset]:
+            self._snapshots.write(self.producers, self.log_end_offset, sync=True)
+        self.release()
+        for _, paths in self._removals:
+            for path in paths:
+                self._files.remove(path)
+        self._removals = []
+
+    def release(self) -> None:
+        """Let go of file descriptors and mappings; the next use opens them again."""
+        for segment in self.segments:
+            segment.release()
+
+
+def _runs(batches: list[RecordBatch], segment_bytes: int) -> list[list[RecordBatch]]:
+    """The batches in groups, each of which fits into one segment in bytes and relative offsets."""
+    runs: list[list[RecordBatch]] = [[]]
+    size = 0
+    for batch in batches:
+        run = runs[-1]
+        fits = size + batch.size_bytes <= segment_bytes
+        if run and not (fits and batch.last_offset - run[0].base_offset <= 2**31 - 1):
+            runs.append(run := [])
+            size = 0
+        run.append(batch)
+        size += batch.size_bytes
+    return runs

@@ -1,0 +1,439 @@
+"""One segment: a run of record batches in one file, with its sparse indexes.
+
+S1  base_offset <= every offset held; offsets rise strictly from batch to batch, and each fits in an
+    i32 relative to base_offset.
+S2  `size_bytes` counts whole batches only; what lies behind it in the file (preallocated space, the rest of
+    a failed write) is never read and is overwritten by the next append.
+S3  An index entry names the first byte of a batch and that batch's last offset.
+S4  The tail arrays hold the newest batches of an active segment (last offset, position), so that readers at
+    the end of the log touch no index and no file but the one that is sent to them.
+
+Owns one segment's bytes.  Knows no topic, leader, retention rule or clock.  One caller at a time; slices that
+were handed out stay readable whatever happens here.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from barnabas.base.buffers import FileSlice, SharedFile
+from barnabas.log.errors import CorruptSegment
+from barnabas.log.files import Bytes, Files
+from barnabas.log.index import OffsetIndex, TimeIndex, TimestampOffset
+from barnabas.log.layout import INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name
+from barnabas.log.scan import BatchScanner, header_fault
+from barnabas.log.txn_index import TransactionIndex
+from barnabas.records.batch import HEADER_BYTES, LENGTH_COUNTS_FROM, RecordBatch
+
+__all__ = ["RELATIVE_OFFSET_MAX", "BatchPlace", "Mark", "Segment", "SegmentSlice"]
+
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+_TAIL_MAX: Final = 512  # batches; trimmed to half of it
+_WALK_BYTES: Final = 8192  # what one look at the file reads: index interval, and a header behind it
+
+# base_offset, length, magic, last_offset_delta, max_timestamp
+_WALK = Struct(">qi4xb6xi8xq")
+
+
+class Mark(NamedTuple):
+    """One batch of an append: where it begins in the data, what it holds."""
+
+    start: int
+    last_offset: int
+    max_timestamp: int
+
+
+class BatchPlace(NamedTuple):
+    """A batch in the file."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+class SegmentSlice(NamedTuple):
+    """Whole batches of a segment (None when the first is too large), and the offset behind them."""
+
+    data: FileSlice | None
+    next_offset: int
+
+
+class Segment:
+    """The files `<base offset>.log`, `.index`, `.timeindex`, `.txnindex` in `folder`, plus `suffix`.
+
+    `size_bytes` is what the caller knows of the file: 0 for a new one.  `next_offset` is the offset behind
+    the last batch, -1 when not known yet.  Nothing is opened until it is needed.
+    """
+
+    __slots__ = (
+        "_bytes_since_index",
+        "_file",
+        "_files",
+        "_first_timestamp",
+        "_largest",
+        "_next_offset",
+        "_tail_lasts",
+        "_tail_positions",
+        "base_offset",
+        "folder",
+        "index_interval_bytes",
+        "offset_index",
+        "preallocated_bytes",
+        "size_bytes",
+        "suffix",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        base_offset: int,
+        *,
+        size_bytes: int = 0,
+        next_offset: int = -1,
+        index_interval_bytes: int = 4096,
+        has_txn_index: bool = False,
+        suffix: str = "",
+    ) -> None:
+        stem = f"{folder}/{offset_name(base_offset)}"
+        self.base_offset: Final = base_offset
+        self.folder = folder
+        self.suffix = suffix
+        self.size_bytes = size_bytes
+        self.index_interval_bytes = index_interval_bytes
+        self.preallocated_bytes = 0
+        self.offset_index = OffsetIndex(files, stem + INDEX + suffix, base_offset)
+        self.time_index = TimeIndex(files, stem + TIME_INDEX + suffix, base_offset)
+        self.txn_index = TransactionIndex(files, stem + TXN_INDEX + suffix, base_offset, exists=has_txn_index)
+        self._files: Final = files
+        self._file: SharedFile | None = None
+        self._next_offset = base_offset if size_bytes == 0 else next_offset
+        self._largest: TimestampOffset | None = TimestampOffset(-1, base_offset) if size_bytes == 0 else None
+        self._first_timestamp: int | None = None
+        self._bytes_since_index = 0
+        self._tail_lasts = array("q")
+        self._tail_positions = array("q")
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path!r}, size_bytes={self.size_bytes})"
+
+    # -- files ---------------------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/{offset_name(self.base_offset)}{LOG}{self.suffix}"
+
+    @property
+    def paths(self) -> list[str]:
+        """Every file the segment may have."""
+        return [self.path, self.offset_index.path, self.time_index.path, self.txn_index.path]
+
+    @property
+    def file(self) -> SharedFile:
+        """The open log file."""
+        if self._file is None:
+            self._file = self._files.open(self.path)
+        return self._file
+
+    def create(self, preallocate_bytes: int = 0) -> None:
+        """Make the files of a new segment; whatever such files held is dropped."""
+        self._file = self._files.open(self.path, create=True)
+        self._files.truncate(self._file, 0)
+        if preallocate_bytes:
+            self._files.allocate(self._file, preallocate_bytes)
+            self.preallocated_bytes = preallocate_bytes
+        self.offset_index.reset()
+        self.time_index.reset()
+        self._files.remove(self.txn_index.path)
+
+    def release(self) -> None:
+        """Let go of file descriptors, mappings and the tail; the next use opens them again.
+
+        Everything in memory is in the files then (not necessarily on disk).
+        """
+        self._next_offset = self.next_offset  # cheap now, a scan later
+        self.offset_index.release()
+        self.time_index.release()
+        self.txn_index.release()
+        self._file = None
+        self._tail_lasts = array("q")
+        self._tail_positions = array("q")
+
+    def seal(self) -> None:
+        """Turn an active segment into a finished one: complete time index, exact file size."""
+        if self.size_bytes:
+            largest = self.largest
+            self.time_index.append(largest.timestamp, largest.offset)
+        self.offset_index.write_out()
+        self.time_index.write_out()
+        if self.preallocated_bytes:
+            self._files.truncate(self.file, self.size_bytes)
+            self.preallocated_bytes = 0
+
+    def files_to_sync(self) -> list[SharedFile]:
+        """The files to sync so that all appended so far is durable; indexes are written out first."""
+        files = [self.file, self.offset_index.synced_file(), self.time_index.synced_file()]
+        if (aborted := self.txn_index.synced_file()) is not None:
+            files.append(aborted)
+        return files
+
+    def rename(self, suffix: str) -> None:
+        """Give all files another last suffix, the log first: it is the one whose presence counts."""
+        old = self.paths
+        had_txn_index = self.txn_index.exists
+        self.release()
+        self.suffix = suffix
+        stem = f"{self.folder}/{offset_name(self.base_offset)}"
+        self.offset_index.moved(stem + INDEX + suffix)
+        self.time_index.moved(stem + TIME_INDEX + suffix)
+        self.txn_index.moved(stem + TXN_INDEX + suffix)
+        for before, after in zip(old, self.paths, strict=True):
+            if after != self.txn_index.path or had_txn_index:
+                self._files.rename(before, after)
+
+    def remove_files(self) -> None:
+        """Delete the files; slices that are out keep their bytes."""
+        self._file = None
+        for path in self.paths:
+            self._files.remove(path)
+
+    # -- appending -----------------------------------------------------------------------------
+
+    def append(self, data: Bytes, marks: Sequence[Mark]) -> None:
+        """Write whole batches at the end, in one call; `marks` describes each.
+
+        Raises DiskFault with nothing changed.
+        """
+        position = self.size_bytes
+        size = len(data)
+        file = self._file or self.file
+        if position + size <= self.preallocated_bytes:
+            self._files.overwrite(file, position, (data,))
+        else:
+            self._files.append(file, position, (data,))
+        if position == 0:
+            self._first_timestamp = marks[0].max_timestamp
+        largest = self._largest or self.largest
+        self.size_bytes = position + size
+        waiting = self._bytes_since_index
+        lasts, positions = self._tail_lasts, self._tail_positions
+        last_offset = before = 0
+        for start, last_offset, max_timestamp in marks:
+            if max_timestamp > largest.timestamp:
+                largest = self._largest = TimestampOffset(max_timestamp, last_offset)
+            waiting += start - before
+            before = start
+            if waiting > self.index_interval_bytes:
+                self.offset_index.append(last_offset, position + start)
+                self.time_index.append(largest.timestamp, largest.offset)
+                waiting = 0
+            lasts.append(last_offset)
+            positions.append(position + start)
+        self._bytes_since_index = waiting + size - before
+        self._next_offset = last_offset + 1
+        if len(lasts) > _TAIL_MAX:
+            del lasts[: -_TAIL_MAX // 2]
+            del positions[: -_TAIL_MAX // 2]
+
+    def can_hold(self, offset: int) -> bool:
+        """Whether `offset` is small enough for the indexes (S1)."""
+        return offset - self.base_offset <= RELATIVE_OFFSET_MAX
+
+    # -- what it holds -------------------------------------------------------------------------
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last batch; found by a walk from the last index entry when not known."""
+        if self._next_offset < 0:
+            self._next_offset = self._walk_to_end()
+        return self._next_offset
+
+    def _walk_to_end(self) -> int:
+        next_offset = self.base_offset
+        if self.size_bytes:
+            for place in self.walk(self.offset_index.last().position):
+                next_offset = place.last_offset + 1
+        return next_offset
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """The largest timestamp and the last offset of the first batch that has it; (-1, base) when none."""
+        if self._largest is None:
+            self._largest = self.time_index.last()
+        return self._largest
+
+    @property
+    def first_timestamp(self) -> int | None:
+        """The largest timestamp of the first batch, by which a segment ages; None while empty."""
+        if self._first_timestamp is None and self.size_bytes:
+            self._first_timestamp = self.batch_at(0).max_timestamp
+        return self._first_timestamp
+
+    # -- finding -------------------------------------------------------------------------------
+
+    def batch_at(self, position: int) -> BatchPlace:
+        """The batch that begins at `position`.  Raises CorruptSegment unless one does."""
+        return self._parse(self._files.read(self.file, position, HEADER_BYTES), 0, position)
+
+    def _parse(self, data: bytes, at: int, position: int) -> BatchPlace:
+        if len(data) - at < HEADER_BYTES:
+            raise CorruptSegment(self.path, position, f"{len(data) - at} bytes are too few for a batch")
+        base_offset, length, magic, delta, max_timestamp = _WALK.unpack_from(data, at)
+        if fault := header_fault(length, magic, delta, self.size_bytes - position):
+            raise CorruptSegment(self.path, position, fault)
+        return BatchPlace(
+            position, length + LENGTH_COUNTS_FROM, base_offset, base_offset + delta, max_timestamp
+        )
+
+    def walk(self, position: int) -> Iterator[BatchPlace]:
+        """The batches from boundary `position` on, by their headers, read in small pieces.
+
+        Raises CorruptSegment where the chain of lengths breaks.
+        """
+        data, at = b"", 0
+        while position < self.size_bytes:
+            if len(data) - at < HEADER_BYTES:
+                data, at = self._files.read(self.file, position, _WALK_BYTES), 0
+            place = self._parse(data, at, position)
+            yield place
+            at += place.size_bytes
+            position += place.size_bytes
+
+    def locate(self, offset: int) -> int:
+        """The position of the first batch whose last offset is not below `offset`, or -1."""
+        if offset >= self.next_offset:
+            return -1
+        if lasts := self._tail_lasts:
+            slot = bisect_left(lasts, offset)
+            if slot or self._tail_positions[0] == 0:
+                return self._tail_positions[slot]
+        for place in self.walk(self.offset_index.floor(offset).position):
+            if place.last_offset >= offset:
+                return place.position
+        return -1
+
+    def read(
+        self, offset: int, *, max_bytes: int, upper_bound: int, min_one_batch: bool
+    ) -> SegmentSlice | None:
+        """Whole batches from the one that holds `offset`, all below `upper_bound`, in `max_bytes`.
+
+        With `min_one_batch` the first batch comes even when it is larger.  None when the segment has
+        no batch that ends at `offset` or behind it.
+        """
+        start = self.locate(offset)
+        if start < 0:
+            return None
+        limit = self.size_bytes if upper_bound >= self.next_offset else self.locate(upper_bound)
+        if limit - start <= max_bytes:
+            end = limit
+        else:
+            end = self._boundary(start, start + max_bytes)
+            if end <= start:
+                if not min_one_batch or limit <= start:
+                    return SegmentSlice(None, offset)
+                end = start + self.batch_at(start).size_bytes
+        if end <= start or end > limit:
+            return SegmentSlice(None, offset)
+        return SegmentSlice(FileSlice(self.file, start, end - start), self._offset_at(end))
+
+    def _boundary(self, start: int, position: int) -> int:
+        """The last batch boundary not behind `position`, which is inside the segment; at least `start`."""
+        positions = self._tail_positions
+        if positions and positions[0] <= position:
+            return positions[bisect_right(positions, position) - 1]
+        entry = self.offset_index.floor_position(position)
+        boundary = start if entry is None else max(entry.position, start)
+        for place in self.walk(boundary):
+            if place.position > position:
+                break
+            boundary = place.position
+        return boundary
+
+    def _offset_at(self, position: int) -> int:
+        """The first offset that may be found at batch boundary `position` or behind it."""
+        if position >= self.size_bytes:
+            return self.next_offset
+        positions = self._tail_positions
+        if positions and positions[0] < position:
+            return self._tail_lasts[bisect_left(positions, position) - 1] + 1
+        return self.batch_at(position).base_offset
+
+    # -- cutting -------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> int:
+        """Drop every batch that holds `offset` or anything above; returns where the first of them began.
+
+        A batch that straddles `offset` goes whole, so that may be below `offset`.
+        """
+        position = self.locate(offset)
+        if position < 0:
+            return offset
+        boundary = self.batch_at(position).base_offset
+        self.offset_index.truncate_to(boundary)
+        self.time_index.truncate_to(boundary)
+        self.txn_index.truncate_to(boundary)
+        self._files.truncate(self.file, position)
+        self.preallocated_bytes = 0
+        self.size_bytes = position
+        keep = bisect_left(self._tail_positions, position)
+        del self._tail_positions[keep:]
+        del self._tail_lasts[keep:]
+        self._bytes_since_index = 0
+        self._next_offset = -1
+        self._next_offset = self._walk_to_end()
+        self._largest = self._scan_largest()
+        if position == 0:
+            self._first_timestamp = None
+        return boundary
+
+    def rebuild(self, visit: Callable[[RecordBatch], None]) -> str | None:
+        """Read every byte, make the indexes anew, and hand each sound batch to `visit`.
+
+        Stops at the first batch that does not hold: `size_bytes` then ends before it, and what is wrong
+        is returned.  The file itself is left as it is; `trim` cuts it.
+        """
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        largest = TimestampOffset(-1, self.base_offset)
+        next_offset, indexed, interval = self.base_offset, 0, self.index_interval_bytes
+        self._first_timestamp, fault = None, None
+        scanner = BatchScanner(self._files, self.file, 0, self.size_bytes)
+        for batch in scanner:
+            position, last_offset = scanner.position, batch.last_offset
+            if batch.base_offset < next_offset or not self.can_hold(last_offset):
+                fault = f"offsets {batch.base_offset} to {last_offset} do not follow {next_offset - 1}"
+                break
+            if batch.max_timestamp > largest.timestamp:
+                largest = TimestampOffset(batch.max_timestamp, last_offset)
+            if position - indexed > interval:
+                self.offset_index.append(last_offset, position)
+                self.time_index.append(largest.timestamp, largest.offset)
+                indexed = position
+            visit(batch)
+            next_offset = last_offset + 1
+        self.time_index.append(largest.timestamp, largest.offset)
+        self.offset_index.write_out()
+        self.time_index.write_out()
+        self.size_bytes = scanner.position
+        self._next_offset, self._largest = next_offset, largest
+        self._bytes_since_index = scanner.position - indexed
+        return fault or scanner.fault
+
+    def trim(self) -> None:
+        """Cut the file to `size_bytes`."""
+        self._files.truncate(self.file, self.size_bytes)
+
+    def _scan_largest(self) -> TimestampOffset:
+        largest = self.time_index.last()
+        if self.size_bytes:
+            for place in self.walk(self.offset_index.floor(largest.offset).position):
+                if place.max_timestamp > largest.timestamp:
+                    largest = TimestampOffset(place.max_timestamp, place.last_offset)
+        return largest

@@ -1,0 +1,126 @@
+"""The aborted transactions that end in one segment: the `.txnindex` file.
+
+Entries of 34 bytes, big-endian: version i16 = 0, producer id i64, first offset i64, last offset i64 (that of
+the abort marker), last stable offset i64 at that moment.  Ordered by last offset.  The file exists only
+once something was aborted.  The last stable offset bounds a search: an entry cannot be missed in a
+later segment once it has passed the offset that the reader wants.
+One caller at a time.
+"""
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from barnabas.base.buffers import SharedFile
+from barnabas.log.errors import CorruptIndex
+from barnabas.log.files import Files
+
+__all__ = ["AbortedTransaction", "TransactionIndex"]
+
+_ENTRY: Final = Struct(">hqqqq")
+_VERSION: Final = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction whose records, from `first_offset` on, readers of committed data must skip."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """The file of one segment; `exists` says whether it is there, so that opening costs nothing."""
+
+    __slots__ = ("_file", "_files", "_size_bytes", "base_offset", "path")
+
+    def __init__(self, files: Files, path: str, base_offset: int, *, exists: bool) -> None:
+        self.path = path
+        self.base_offset: Final = base_offset
+        self._files: Final = files
+        self._file: SharedFile | None = None
+        self._size_bytes = -1 if exists else 0  # -1: there is a file, nobody looked yet
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a file (it may be empty)."""
+        return self._size_bytes != 0 or self._file is not None
+
+    def _opened(self) -> SharedFile:
+        if self._file is None:
+            self._file = self._files.open(self.path, create=True)
+            size_bytes = self._files.size(self._file)
+            self._size_bytes = size_bytes - size_bytes % _ENTRY.size
+        return self._file
+
+    def append(self, transaction: AbortedTransaction) -> None:
+        """Add a transaction that ends behind all that are there."""
+        file = self._opened()
+        self._files.append(file, self._size_bytes, [_ENTRY.pack(_VERSION, *transaction)])
+        self._size_bytes += _ENTRY.size
+
+    def entries(self) -> list[AbortedTransaction]:
+        """All of them.  Raises CorruptIndex."""
+        if self._size_bytes == 0:
+            return []
+        data = self._files.read(self._opened(), 0, self._size_bytes)
+        found = []
+        for version, *fields in _ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size]):
+            if version != _VERSION:
+                raise CorruptIndex(f"{self.path}: version {version} instead of {_VERSION}")
+            found.append(AbortedTransaction(*fields))
+        return found
+
+    def overlapping(self, first: int, end: int) -> tuple[list[AbortedTransaction], bool]:
+        """Those that touch offsets [first, end), and whether later segments can hold no more of them."""
+        found = []
+        for transaction in self.entries():
+            if transaction.last_offset >= first and transaction.first_offset < end:
+                found.append(transaction)
+            if transaction.last_stable_offset >= end:
+                return found, True
+        return found, False
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the transactions that end at `offset` or above."""
+        kept = sum(1 for transaction in self.entries() if transaction.last_offset < offset)
+        if kept * _ENTRY.size < self._size_bytes:
+            self._files.truncate(self._opened(), kept * _ENTRY.size)
+            self._size_bytes = kept * _ENTRY.size
+
+    def reset(self) -> None:
+        """Drop everything."""
+        if self.exists:
+            self._files.truncate(self._opened(), 0)
+            self._size_bytes = 0
+
+    def check(self) -> None:
+        """Raise CorruptIndex unless the entries are whole, in order and behind the segment's base."""
+        if not self.exists:
+            return
+        size_bytes = self._files.size(self._opened())
+        if size_bytes % _ENTRY.size:
+            raise CorruptIndex(
+                f"{self.path}: {size_bytes} bytes are not whole entries of {_ENTRY.size} bytes"
+            )
+        last = self.base_offset - 1
+        for transaction in self.entries():
+            if transaction.last_offset <= last:
+                raise CorruptIndex(f"{self.path}: {transaction} comes after offset {last}")
+            last = transaction.last_offset
+
+    def synced_file(self) -> SharedFile | None:
+        """The file for the caller to sync, or None when nothing was ever aborted."""
+        return self._opened() if self.exists else None
+
+    def release(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        if self._file is not None:
+            self._file = None
+            if self._size_bytes == 0:
+                self._size_bytes = -1  # there is an empty file, and the next look will see it
+
+    def moved(self, path: str) -> None:
+        """The file has been renamed."""
+        self.release()
+        self.path = path
