@@ -69,6 +69,8 @@ NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_TIMESTAMP: Final = -1
 
+_ATTRIBUTES_OF_THE_BROKER: Final = ATTRIBUTE_CONTROL | ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_DELETE_HORIZON
+
 _PREFIX: Final = Struct(">qi")  # base_offset, length
 _LEADER_EPOCH: Final = Struct(">i")
 _LEADER_EPOCH_AT: Final = 12
@@ -265,16 +267,16 @@ class RecordBatch:
         """Raise InvalidRecord for a header that no client may send.
 
         No empty batch, no gap and no control batch; a producer id comes with a sequence: the rules of
-        Kafka's LogValidator.  It also comes with an epoch, and a transaction with a producer id: without
-        them the producer's state in the log could not be kept.
+        Kafka's LogValidator.  It also comes with an epoch, and a transaction with a producer id, or the
+        producer's state in the log could not be kept; LogAppendTime and the delete horizon are the broker's.
         """
         if self.last_offset_delta < 0 or self.record_count != self.last_offset_delta + 1:
             raise InvalidRecord(
                 f"the batch counts {self.record_count} records, its last offset delta "
                 f"is {self.last_offset_delta}"
             )
-        if self.attributes & ATTRIBUTE_CONTROL:
-            raise InvalidRecord("clients may not write control batches")
+        if self.attributes & _ATTRIBUTES_OF_THE_BROKER:
+            _refuse_attributes(self.attributes)
         if self.producer_id > NO_PRODUCER_ID:
             if self.base_sequence < 0 or self.producer_epoch < 0:
                 raise InvalidRecord(
@@ -353,6 +355,14 @@ def seal_batch(buffer: bytearray | memoryview, position: int, size_bytes: int) -
 
 def _refuse_cut_header(bytes_left: int) -> NoReturn:
     raise CorruptBatch(f"a batch header takes {HEADER_BYTES} bytes, {max(bytes_left, 0)} are left")
+
+
+def _refuse_attributes(attributes: int) -> NoReturn:
+    if attributes & ATTRIBUTE_CONTROL:
+        raise InvalidRecord("clients may not write control batches")
+    if attributes & ATTRIBUTE_LOG_APPEND_TIME:
+        raise InvalidRecord("clients may not set LogAppendTime")
+    raise InvalidRecord("clients may not set a delete horizon")
 
 
 def _refuse_frame(base_offset: int, size: int, magic: int, bytes_left: int) -> NoReturn:
