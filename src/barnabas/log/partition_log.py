@@ -32,7 +32,6 @@ from barnabas.log.layout import DELETED, PARTITION_METADATA, SWAP
 from barnabas.log.loading import LoadedLog, RecoveryReport, apply_batch, load_log, replay
 from barnabas.log.producers import Origin, ProducerStates, SeenBatch
 from barnabas.log.segment import Mark, Segment
-from barnabas.log.segments import Segments
 from barnabas.log.timestamps import FoundOffset, find_largest_timestamp, find_timestamp
 from barnabas.log.txn_index import AbortedTransaction
 from barnabas.records.batch import NO_TIMESTAMP, RecordBatch, patch_batch, split_batches

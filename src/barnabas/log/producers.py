@@ -27,8 +27,8 @@ from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP,
 from barnabas.records.builder import EndTxnMarker, read_end_txn_marker
 
 __all__ = [
-    "Origin",
     "CompletedTransaction",
+    "Origin",
     "ProducerEntry",
     "ProducerStates",
     "SeenBatch",
