@@ -47,12 +47,15 @@ class BatchScanner:
 
     Iterate; then `position` is where the first bad batch begins, or `end`, and `fault` says what is
     wrong with it, or None.  A batch is valid only until the next step: its memory is reused.
+    `cold` reads around the page cache, for bytes that nobody else is about to read.
     """
 
-    __slots__ = ("_end", "_file", "_files", "fault", "position")
+    __slots__ = ("_end", "_file", "_read_into", "fault", "position")
 
-    def __init__(self, files: Files, file: SharedFile, position: int, end: int) -> None:
-        self._files: Final = files
+    def __init__(
+        self, files: Files, file: SharedFile, position: int, end: int, *, cold: bool = False
+    ) -> None:
+        self._read_into: Final = files.read_cold_into if cold else files.read_into
         self._file: Final = file
         self._end: Final = end
         self.position = position
@@ -68,7 +71,7 @@ class BatchScanner:
                 if left < HEADER_BYTES:
                     self.fault = f"{left} bytes are too few for a batch"
                     return
-                filled, at = self._files.read_into(self._file, self.position, buffer), 0
+                filled, at = self._read_into(self._file, self.position, buffer), 0
                 if filled < HEADER_BYTES:
                     self.fault = f"the file ends after {filled} more bytes"
                     return
@@ -80,7 +83,7 @@ class BatchScanner:
             if filled - at < size:
                 if size > len(buffer):
                     buffer = memoryview(bytearray(size))
-                filled, at = self._files.read_into(self._file, self.position, buffer), 0
+                filled, at = self._read_into(self._file, self.position, buffer), 0
                 if filled < size:
                     self.fault = f"the file ends after {filled} of {size} bytes"
                     return
