@@ -1,0 +1,1 @@
+"""The controller's decisions: which writes to the tree, and which changes of the image, a command means."""
