@@ -214,7 +214,6 @@ class TestCheckProduced:
                 "the batch counts -3 records, its last offset delta is -4",
             ),
             ({"attributes": 0x20}, "clients may not write control batches"),
-            ({"attributes": 0x08}, "clients may not set LogAppendTime"),
             ({"attributes": 0x40}, "clients may not set a delete horizon"),
             ({"attributes": 0x10}, "a transactional batch needs a producer id"),
             (

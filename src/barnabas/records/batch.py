@@ -69,7 +69,7 @@ NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_TIMESTAMP: Final = -1
 
-_ATTRIBUTES_OF_THE_BROKER: Final = ATTRIBUTE_CONTROL | ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_DELETE_HORIZON
+_ATTRIBUTES_OF_THE_BROKER: Final = ATTRIBUTE_CONTROL | ATTRIBUTE_DELETE_HORIZON
 
 _PREFIX: Final = Struct(">qi")  # base_offset, length
 _LEADER_EPOCH: Final = Struct(">i")
@@ -268,7 +268,8 @@ class RecordBatch:
 
         No empty batch, no gap and no control batch; a producer id comes with a sequence: the rules of
         Kafka's LogValidator.  It also comes with an epoch, and a transaction with a producer id, or the
-        producer's state in the log could not be kept; LogAppendTime and the delete horizon are the broker's.
+        producer's state in the log could not be kept; and the delete horizon is the broker's.
+        LogAppendTime, also the broker's, is left to the log: Kafka has an error code of its own for times.
         """
         if self.last_offset_delta < 0 or self.record_count != self.last_offset_delta + 1:
             raise InvalidRecord(
@@ -360,8 +361,6 @@ def _refuse_cut_header(bytes_left: int) -> NoReturn:
 def _refuse_attributes(attributes: int) -> NoReturn:
     if attributes & ATTRIBUTE_CONTROL:
         raise InvalidRecord("clients may not write control batches")
-    if attributes & ATTRIBUTE_LOG_APPEND_TIME:
-        raise InvalidRecord("clients may not set LogAppendTime")
     raise InvalidRecord("clients may not set a delete horizon")
 
 
