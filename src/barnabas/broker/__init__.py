@@ -1,0 +1,1 @@
+"""One broker: its handlers, waiting operations, settings, and the order in which its parts start and stop."""

@@ -1,0 +1,111 @@
+"""Operations that wait for partitions to move on, or for their time to run out; no polling, no threads.
+
+D1  An operation completes exactly once: by an attempt that succeeds, or by its deadline.
+D2  A completed operation is registered nowhere.
+D3  A partition that moved wakes its waiters once per turn of the event loop, however often it moved,
+    so that one answer carries all that one turn of the loop appended.
+
+Time and turns of the loop come in through `Timers`; one caller at a time.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Protocol
+
+__all__ = ["DelayedOperation", "Purgatory", "Scheduled", "Timers"]
+
+
+class Scheduled(Protocol):
+    """A call to come that can be taken back."""
+
+    def cancel(self) -> None: ...
+
+
+class Timers(Protocol):
+    """Calls back later on the caller's thread."""
+
+    def call_after(self, ms: int, callback: Callable[[], None]) -> Scheduled: ...
+
+    def call_soon(self, callback: Callable[[], None]) -> object: ...
+
+
+class DelayedOperation:
+    """One waiting operation.  `attempt(expired)` says whether it is done; with `expired` it must be."""
+
+    __slots__ = ("_attempt", "_purgatory", "_timer", "keys")
+
+    def __init__(
+        self, purgatory: "Purgatory", keys: Iterable[Hashable], wait_ms: int, attempt: Callable[[bool], bool]
+    ) -> None:
+        self._purgatory: Purgatory | None = purgatory
+        self._attempt = attempt
+        self.keys = tuple(keys)
+        self._timer = purgatory.timers.call_after(max(wait_ms, 0), self._expire)
+
+    def wake(self) -> None:
+        """Something it waits for moved."""
+        if self._purgatory is not None and self._attempt(False):
+            self._forget()
+
+    def cancel(self) -> None:
+        """Whoever waited is gone; nothing more is attempted."""
+        self._forget()
+
+    def _expire(self) -> None:
+        if self._purgatory is None:
+            return
+        done = self._attempt(True)
+        assert done, "D1: an expired operation completes"
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._purgatory is not None:
+            self._timer.cancel()
+            self._purgatory.remove(self)
+            self._purgatory = None
+
+
+class Purgatory:
+    """All waiting operations, by the keys (partitions, groups) that can complete them."""
+
+    __slots__ = ("_moved", "_scheduled", "_waiting", "timers")
+
+    def __init__(self, timers: Timers) -> None:
+        self.timers = timers
+        self._waiting: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self._moved: dict[Hashable, None] = {}
+        self._scheduled = False
+
+    def __len__(self) -> int:
+        return len({id(operation) for waiters in self._waiting.values() for operation in waiters})
+
+    def park(
+        self, keys: Iterable[Hashable], wait_ms: int, attempt: Callable[[bool], bool]
+    ) -> DelayedOperation:
+        """Registers an operation that was attempted and could not complete yet."""
+        operation = DelayedOperation(self, keys, wait_ms, attempt)
+        for key in operation.keys:
+            self._waiting.setdefault(key, {})[operation] = None
+        return operation
+
+    def moved(self, key: Hashable) -> None:
+        """What `key` names moved on; its waiters are attempted at the end of this turn of the loop."""
+        if key in self._waiting:
+            self._moved[key] = None
+            if not self._scheduled:
+                self._scheduled = True
+                self.timers.call_soon(self._wake)
+
+    def remove(self, operation: DelayedOperation) -> None:
+        for key in operation.keys:
+            waiters = self._waiting.get(key)
+            if waiters is not None:
+                waiters.pop(operation, None)
+                if not waiters:
+                    del self._waiting[key]
+
+    def _wake(self) -> None:
+        self._scheduled = False
+        moved, self._moved = self._moved, {}
+        operations = {operation: None for key in moved for operation in self._waiting.get(key, ())}
+        for operation in operations:
+            operation.wake()

@@ -1,0 +1,240 @@
+"""Produce (key 0), v0-13; v0-2 with legacy message sets, which are converted up.
+
+acks: 0 gets no answer at all (an error closes the connection, so that the client asks for metadata),
+1 answers after the leader's append, -1 once every in-sync replica has the batch.
+v3+ carries exactly one batch of magic 2 per partition; v7 allows zstd; v8 adds the error's text;
+v10 names the current leader; v13 names topics by id.  Large batches are checked off the event loop.
+Not done: transactional batches (no partition can be in a transaction yet), quotas (throttle is 0).
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from barnabas.base.errors import BarnabasError
+from barnabas.broker.context import Context
+from barnabas.broker.error_codes import code_of
+from barnabas.log.append import PreparedAppend, prepare_append
+from barnabas.log.errors import InvalidTransactionState
+from barnabas.protocol.codes import ErrorCode
+from barnabas.protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from barnabas.records.batch import (
+    ATTRIBUTE_CODEC_MASK,
+    ATTRIBUTE_TRANSACTIONAL,
+    HEADER_BYTES,
+    LENGTH_COUNTS_FROM,
+    MAGIC,
+    read_header,
+)
+from barnabas.records.codecs import Codec
+from barnabas.records.conversion import up_convert
+from barnabas.records.errors import CorruptBatch, InvalidRecord, UnsupportedCodec
+from barnabas.replication.partition import Partition
+
+ACKS_ALL = -1
+ACKS = (ACKS_ALL, 0, 1)
+FIRST_BATCH_VERSION = 3
+DECOMPRESSED_BYTES_MAX = 64 * 2**20  # of a legacy message set
+FIRST_ZSTD_VERSION = 7
+FIRST_LEADER_HINT_VERSION = 10
+FIRST_TOPIC_ID_VERSION = 13
+
+Answer = ProduceResponse | Awaitable[ProduceResponse | None] | None
+# A partition's records once prepared: at once, or by a thread when the batch is large.
+Prepared = PreparedAppend | BarnabasError
+Prepare = Callable[[], PreparedAppend]
+
+
+def handle(request: ProduceRequest, ctx: Context) -> Answer:
+    if request.acks not in ACKS:
+        return _refused(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    offload_bytes = ctx.services.settings.integer("barnabas.offload.bytes")
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            if part.records is not None and len(part.records) >= offload_bytes:
+                return _produce_large(request, ctx)
+    return _answer(request, ctx, _append_all(request, ctx, None))
+
+
+async def _produce_large(request: ProduceRequest, ctx: Context) -> ProduceResponse | None:
+    """Checks every batch on a thread, then appends them all on the loop, in the request's order."""
+    prepared: dict[int, Prepared] = {}
+    for topic in request.topic_data:
+        name = _topic_name(topic.name, topic.topic_id, ctx)
+        for part in topic.partition_data:
+            partition = ctx.services.partitions.get(name, part.index) if name is not None else None
+            if partition is None:
+                continue
+            prepare = partial(_prepare, part, partition, ctx)
+            try:
+                prepared[id(part)] = await ctx.services.offload.run(prepare)
+            except BarnabasError as error:
+                prepared[id(part)] = error
+    return _answer(request, ctx, _append_all(request, ctx, prepared))
+
+
+class _Appended:
+    """What became of one request: the answer in the making, and what still has to be replicated."""
+
+    __slots__ = ("failed", "pending", "response")
+
+    def __init__(self) -> None:
+        self.response = ProduceResponse()
+        self.pending: list[tuple[Partition, int, PartitionProduceResponse]] = []
+        self.failed = False
+
+
+def _append_all(request: ProduceRequest, ctx: Context, prepared: dict[int, Prepared] | None) -> _Appended:
+    result = _Appended()
+    for topic in request.topic_data:
+        name = _topic_name(topic.name, topic.topic_id, ctx)
+        parts = [_append(name, part, request, ctx, prepared, result) for part in topic.partition_data]
+        result.response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
+        )
+    return result
+
+
+def _append(
+    topic: str | None,
+    part: PartitionProduceData,
+    request: ProduceRequest,
+    ctx: Context,
+    prepared: dict[int, Prepared] | None,
+    result: _Appended,
+) -> PartitionProduceResponse:
+    if topic is None:
+        result.failed = True
+        return _failed(part.index, ErrorCode.UNKNOWN_TOPIC_ID)
+    partition = ctx.services.partitions.get(topic, part.index)
+    if partition is None:
+        result.failed = True
+        return _failed(part.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    try:
+        ready = _prepare(part, partition, ctx) if prepared is None else prepared[id(part)]
+        if isinstance(ready, BarnabasError):
+            raise ready
+        done = partition.append(ready, acks_all=request.acks == ACKS_ALL, now_ms=ctx.services.clock.now_ms())
+    except BarnabasError as error:
+        result.failed = True
+        return _failed(part.index, code_of(error), str(error), _leader_hint(partition, error, ctx))
+    answer = PartitionProduceResponse(
+        index=part.index,
+        error_code=0,
+        base_offset=done.base_offset,
+        log_append_time_ms=done.log_append_time,
+        log_start_offset=done.log_start_offset,
+    )
+    if request.acks == ACKS_ALL and not partition.committed(done.last_offset):
+        result.pending.append((partition, done.last_offset, answer))
+    return answer
+
+
+def _prepare(part: PartitionProduceData, partition: Partition, ctx: Context) -> PreparedAppend:
+    data = _one_batch(part.records, ctx.version)
+    return prepare_append(data, partition.log.config, now_ms=ctx.services.clock.now_ms())
+
+
+def _one_batch(records: object, version: int) -> memoryview:
+    """The one batch that the request may carry for a partition, in memory that may be written to."""
+    if not isinstance(records, memoryview):
+        raise InvalidRecord("there is no batch of records")
+    if version < FIRST_BATCH_VERSION:
+        return memoryview(up_convert(records, limit=DECOMPRESSED_BYTES_MAX))
+    if len(records) < HEADER_BYTES:
+        raise InvalidRecord(f"{len(records)} bytes are no batch of records")
+    header = read_header(records)
+    size, magic, attributes = header[1] + LENGTH_COUNTS_FROM, header[3], header[5]
+    if magic != MAGIC:
+        raise InvalidRecord(f"Produce v{version} takes batches of magic {MAGIC}, not {magic}")
+    if size < len(records):
+        raise InvalidRecord("there is more than one batch of records")
+    if size > len(records):
+        raise CorruptBatch(f"the batch is {size} bytes long, {len(records)} were sent")
+    if attributes & ATTRIBUTE_CODEC_MASK == Codec.ZSTD and version < FIRST_ZSTD_VERSION:
+        raise UnsupportedCodec(f"zstd needs Produce v{FIRST_ZSTD_VERSION} or newer")
+    if attributes & ATTRIBUTE_TRANSACTIONAL:
+        raise InvalidTransactionState("the partition is not part of a transaction of this producer")
+    return records
+
+
+def _answer(request: ProduceRequest, ctx: Context, result: _Appended) -> ProduceResponse | None:
+    if request.acks == 0:
+        ctx.drop()
+        if result.failed:
+            # Without an answer this is the only way to make the client look for the right broker.
+            ctx.connection.close("a produce with acks=0 failed")
+        return None
+    if not result.pending:
+        return result.response
+
+    def attempt(expired: bool) -> bool:
+        return _replicated(result, ctx, expired)
+
+    keys = [partition.topic_partition for partition, _, _ in result.pending]
+    ctx.services.purgatory.park(keys, request.timeout_ms, attempt)
+    return None
+
+
+def _replicated(result: _Appended, ctx: Context, expired: bool) -> bool:
+    """Answers once every pending partition is committed, led elsewhere, or out of time."""
+    waiting = []
+    for partition, last_offset, answer in result.pending:
+        try:
+            committed = partition.committed(last_offset)
+        except BarnabasError as error:
+            answer.error_code = code_of(error)
+            continue
+        if committed:
+            if len(partition.leading.in_sync) < partition.log.config.min_insync_replicas:
+                answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        elif expired:
+            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        else:
+            waiting.append((partition, last_offset, answer))
+    result.pending = waiting
+    if waiting:
+        return False
+    ctx.reply(result.response)
+    return True
+
+
+def _topic_name(name: str, topic_id: bytes, ctx: Context) -> str | None:
+    if ctx.version < FIRST_TOPIC_ID_VERSION:
+        return name
+    topic = ctx.services.image.topics_by_id.get(topic_id)
+    return topic.name if topic else None
+
+
+def _leader_hint(partition: Partition, error: BarnabasError, ctx: Context) -> LeaderIdAndEpoch | None:
+    if ctx.version < FIRST_LEADER_HINT_VERSION or code_of(error) is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return None
+    known = ctx.services.image.partition(*partition.topic_partition)
+    return LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch) if known else None
+
+
+def _failed(
+    index: int, code: ErrorCode, message: str | None = None, leader: LeaderIdAndEpoch | None = None
+) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, error_message=message, current_leader=leader
+    )
+
+
+def _refused(request: ProduceRequest, code: ErrorCode) -> ProduceResponse:
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_failed(part.index, code) for part in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )

@@ -1,0 +1,46 @@
+"""The partitions on this broker, found by name or by topic id on every request."""
+
+from collections.abc import Iterator, Mapping
+
+from barnabas.base.types import TopicPartition, Uuid
+from barnabas.replication.partition import Partition
+
+__all__ = ["PartitionTable"]
+
+
+class PartitionTable:
+    """Partitions by (topic, index); a plain pair finds one as well as a TopicPartition."""
+
+    __slots__ = ("_partitions",)
+
+    def __init__(self) -> None:
+        self._partitions: dict[tuple[str, int], Partition] = {}
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(list(self._partitions.values()))
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        return self._partitions.get((topic, index))
+
+    def add(self, partition: Partition) -> None:
+        assert partition.topic_partition not in self._partitions, (
+            f"{partition.topic_partition} is here already"
+        )
+        self._partitions[partition.topic_partition] = partition
+
+    def remove(self, topic_partition: TopicPartition) -> Partition | None:
+        return self._partitions.pop(topic_partition, None)
+
+    def of_topic(self, topic: str) -> list[Partition]:
+        return [partition for partition in self if partition.topic_partition.topic == topic]
+
+    def sizes(self) -> Mapping[TopicPartition, int]:
+        """Bytes on disk per partition."""
+        return {p.topic_partition: p.log.size_bytes for p in self}
+
+    def topic_id_of(self, topic: str) -> Uuid | None:
+        partition = self._partitions.get((topic, 0))
+        return partition.topic_id if partition else None

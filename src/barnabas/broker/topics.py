@@ -1,0 +1,112 @@
+"""Topics made, enlarged and deleted on this broker: settings filled in, decisions carried out.
+
+The deciding is `controller.topics`; this adds what only a running broker has: defaults from its
+settings, fresh ids, and the cluster to commit to.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from barnabas.base.config import Settings
+from barnabas.base.types import Uuid
+from barnabas.broker.cluster import Cluster
+from barnabas.controller.changes import Change, TopicExists
+from barnabas.controller.topics import NewTopic, add_partitions, create_topic, delete_topic
+from barnabas.log.config import TOPIC
+from barnabas.metadata.deltas import TopicCreated
+from barnabas.metadata.image import ClusterImage, TopicImage
+from barnabas.metadata.names import GROUP_METADATA_TOPIC
+
+__all__ = ["DEFAULT_COUNT", "TopicAdmin"]
+
+DEFAULT_COUNT = -1
+"""A partition count or replication factor that the broker's settings fill in."""
+
+
+class TopicAdmin:
+    """What handlers call.  `new_id` gives a fresh topic id, `start_index` where placement begins."""
+
+    __slots__ = ("_cluster", "_new_id", "_settings", "_start_index")
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Callable[[], Settings],
+        *,
+        new_id: Callable[[], Uuid],
+        start_index: Callable[[int], int],
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._new_id = new_id
+        self._start_index = start_index
+
+    async def create(self, new: NewTopic, *, validate_only: bool = False) -> TopicImage:
+        """The new topic's image.  Raises ConfigFault and what `create_topic` refuses."""
+        TOPIC.parse(new.config)
+        wanted = self._with_defaults(new)
+
+        def decide(image: ClusterImage) -> Change:
+            start = self._start_index(max(len(image.brokers), 1))
+            return create_topic(image, wanted, topic_id=self._new_id(), start_index=start)
+
+        if validate_only:
+            change = decide(self._cluster.image)
+        else:
+            change = await self._cluster.commit(decide)
+        created = change.deltas[0]
+        assert isinstance(created, TopicCreated), "a creation begins with the topic"
+        return created.topic
+
+    async def ensure(self, name: str) -> TopicImage:
+        """The topic, created with the broker's defaults if it is not there."""
+        new = (
+            self._offsets_topic()
+            if name == GROUP_METADATA_TOPIC
+            else NewTopic(name, DEFAULT_COUNT, DEFAULT_COUNT)
+        )
+        try:
+            return await self.create(new)
+        except TopicExists:
+            return self._cluster.image.topics[name]
+
+    async def add_partitions(
+        self, name: str, total: int, assignment: Sequence[Sequence[int]] | None, *, validate_only: bool
+    ) -> None:
+        def decide(image: ClusterImage) -> Change:
+            start = self._start_index(max(len(image.brokers), 1))
+            return add_partitions(image, name, total, assignment, start_index=start)
+
+        if validate_only:
+            decide(self._cluster.image)
+        else:
+            await self._cluster.commit(decide)
+
+    async def delete(self, name: str) -> None:
+        await self._cluster.commit(lambda image: delete_topic(image, name))
+
+    def _with_defaults(self, new: NewTopic) -> NewTopic:
+        settings = self._settings()
+        count, factor = new.partition_count, new.replication_factor
+        return replace(
+            new,
+            partition_count=settings.integer("num.partitions") if count == DEFAULT_COUNT else count,
+            replication_factor=settings.integer("default.replication.factor")
+            if factor == DEFAULT_COUNT
+            else factor,
+        )
+
+    def _offsets_topic(self) -> NewTopic:
+        settings = self._settings()
+        config: Mapping[str, str] = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(settings.integer("offsets.topic.segment.bytes")),
+        }
+        brokers = len(self._cluster.image.brokers)
+        return NewTopic(
+            GROUP_METADATA_TOPIC,
+            settings.integer("offsets.topic.num.partitions"),
+            max(1, min(settings.integer("offsets.topic.replication.factor"), brokers)),
+            config=config,
+        )

@@ -1,0 +1,122 @@
+"""barnabas.broker.delayed: operations that wait."""
+
+from collections.abc import Callable
+
+from barnabas.broker.delayed import Purgatory
+
+
+class Timer:
+    def __init__(self, at_ms: int, callback: Callable[[], None]) -> None:
+        self.at_ms = at_ms
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class ManualTimers:
+    """Time and turns of the loop that move only when told."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.timers: list[Timer] = []
+        self.soon: list[Callable[[], None]] = []
+
+    def call_after(self, ms: int, callback: Callable[[], None]) -> Timer:
+        timer = Timer(self.now_ms + ms, callback)
+        self.timers.append(timer)
+        return timer
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def turn(self) -> None:
+        callbacks, self.soon = self.soon, []
+        for callback in callbacks:
+            callback()
+
+    def advance(self, ms: int) -> None:
+        self.now_ms += ms
+        due = [timer for timer in self.timers if timer.at_ms <= self.now_ms and not timer.cancelled]
+        self.timers = [timer for timer in self.timers if timer not in due]
+        for timer in due:
+            timer.callback()
+
+
+class Operation:
+    """Completes at its `needs`-th attempt, or when time runs out."""
+
+    def __init__(self, needs: int = 1) -> None:
+        self.needs = needs
+        self.attempts: list[bool] = []
+
+    def __call__(self, expired: bool) -> bool:
+        self.attempts.append(expired)
+        return expired or len(self.attempts) >= self.needs
+
+
+class TestWaking:
+    def test_a_move_completes_the_operation_in_the_same_turn_of_the_loop(self) -> None:
+        timers, operation = ManualTimers(), Operation()
+        purgatory = Purgatory(timers)
+        purgatory.park(["a"], 500, operation)
+        purgatory.moved("a")
+        assert operation.attempts == []
+        timers.turn()
+        assert operation.attempts == [False]
+        assert len(purgatory) == 0
+
+    def test_many_moves_of_many_keys_are_one_attempt(self) -> None:
+        timers, operation = ManualTimers(), Operation(needs=2)
+        purgatory = Purgatory(timers)
+        purgatory.park(["a", "b"], 500, operation)
+        for key in "abab":
+            purgatory.moved(key)
+        timers.turn()
+        assert operation.attempts == [False]
+        assert len(purgatory) == 1
+
+    def test_a_key_that_nobody_waits_for_schedules_nothing(self) -> None:
+        timers = ManualTimers()
+        Purgatory(timers).moved("a")
+        assert timers.soon == []
+
+    def test_an_operation_that_completes_while_others_are_woken_is_not_attempted_again(self) -> None:
+        timers, second = ManualTimers(), Operation()
+        purgatory = Purgatory(timers)
+        parked = purgatory.park(["a"], 500, second)
+        purgatory.moved("a")
+        parked.cancel()
+        timers.turn()
+        assert second.attempts == []
+
+
+class TestDeadline:
+    def test_time_that_runs_out_completes_it_once(self) -> None:
+        timers, operation = ManualTimers(), Operation(needs=9)
+        purgatory = Purgatory(timers)
+        purgatory.park(["a"], 500, operation)
+        timers.advance(499)
+        assert operation.attempts == []
+        timers.advance(1)
+        assert operation.attempts == [True]
+        purgatory.moved("a")
+        timers.turn()
+        timers.advance(1_000)
+        assert operation.attempts == [True]
+
+    def test_a_completed_operation_leaves_no_timer(self) -> None:
+        timers, operation = ManualTimers(), Operation()
+        purgatory = Purgatory(timers)
+        purgatory.park(["a"], 500, operation)
+        purgatory.moved("a")
+        timers.turn()
+        timers.advance(1_000)
+        assert operation.attempts == [False]
+
+    def test_a_negative_wait_is_none(self) -> None:
+        timers, operation = ManualTimers(), Operation(needs=9)
+        Purgatory(timers).park(["a"], -5, operation)
+        timers.advance(0)
+        assert operation.attempts == [True]
