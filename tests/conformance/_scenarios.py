@@ -6,11 +6,11 @@ expectation holds for Apache Kafka too, and is checked against it (BARNABAS_CONF
 
 import time
 from collections.abc import Callable
-from typing import ClassVar
 
 import pytest
 
 from tests.conformance._client import Client, ClientError, Member, Message, eventually
+from tests.conformance._servers import Server
 
 CODECS = [
     pytest.param(codec, marks=pytest.mark.needs(codec)) for codec in ("none", "gzip", "snappy", "lz4", "zstd")
@@ -73,11 +73,7 @@ def refused(call: Callable[[], object]) -> int | None:
     return caught.value.code
 
 
-class ForClient:
-    client_name: ClassVar[str]
-
-
-class RecordScenarios(ForClient):
+class RecordScenarios:
     @pytest.mark.parametrize("codec", CODECS)
     def test_what_is_produced_is_consumed_byte_for_byte(self, client: Client, topic: str, codec: str) -> None:
         client.create_topic(topic, partitions=2)
@@ -190,7 +186,7 @@ class RecordScenarios(ForClient):
         assert client.bounds(topic) == (10, 10)
 
 
-class GroupScenarios(ForClient):
+class GroupScenarios:
     def test_members_share_the_partitions_as_they_come_and_go(
         self, client: Client, topic: str, group: str
     ) -> None:
@@ -312,7 +308,7 @@ class GroupScenarios(ForClient):
         assert values(client.member(group, topic).await_received(3)) == values(numbered(3))
 
 
-class AdminScenarios(ForClient):
+class AdminScenarios:
     def test_a_topic_is_created_described_listed_and_deleted(self, client: Client, topic: str) -> None:
         client.create_topic(topic, partitions=3)
         assert topic in client.topics()
@@ -389,3 +385,36 @@ class AdminScenarios(ForClient):
         assert shown["num.partitions"] == "2"
         assert shown["group.initial.rebalance.delay.ms"] == "0"
         assert shown["log.retention.hours"] == "168"
+
+
+class RestartScenarios:
+    def test_a_client_goes_on_when_the_broker_comes_back_with_a_new_leader_epoch(
+        self, own_server: Server, own_client: Client, topic: str, group: str
+    ) -> None:
+        client = own_client
+        client.create_topic(topic, configs={"retention.ms": "7200000"})
+        client.produce(topic, numbered(10))
+        member = client.member(group, topic)
+        member.await_received(10)
+        member.commit()
+
+        own_server.stop()
+        own_server.start()
+
+        # The same consumer reads on in the new epoch, and a new one reads across both.
+        eventually(lambda: self._sees(client, topic), what="the topic after the restart")
+        assert client.produce(topic, numbered(10, first=10))[0] == (0, 10)
+        eventually(lambda: set(values(member.received)) >= set(values(numbered(20))), what="both epochs")
+        assert values(client.read(topic, 20)) == values(numbered(20))
+        assert client.committed(group, topic) == 10
+        assert client.topic_configs(topic)["retention.ms"] == "7200000"
+        member.close()
+
+    def _sees(self, client: Client, topic: str) -> bool:
+        """Whether it finds the topic; the first calls may still run into the closed connection."""
+        try:
+            return topic in client.topics()
+        except ClientError as error:
+            if error.code is not None and error.code >= 0:
+                raise
+            return False

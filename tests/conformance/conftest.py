@@ -2,7 +2,7 @@
 
 The broker is Barnabas.  BARNABAS_CONFORMANCE=kafka runs the same tests against Apache Kafka, and
 BARNABAS_CONFORMANCE=barnabas,kafka against both: what Kafka does is what the tests may ask for.
-Test classes name their client in `client_name`; a test marked `needs(feature)` is left out for clients of
+A test module names its client in `CLIENT`; a test marked `needs(feature)` is left out for clients of
 compat/clients.toml that lack the feature.
 """
 
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not item.path.is_relative_to(HERE):
             continue
         item.add_marker(pytest.mark.slow)
-        name = getattr(getattr(item, "cls", None), "client_name", None)
+        name = getattr(getattr(item, "module", None), "CLIENT", None)
         if name is not None:
             wanted = {mark.args[0] for mark in item.iter_markers("needs")}
             if wanted & set(table()[name]["cannot"]):
@@ -76,21 +76,31 @@ def own_server(kind: str) -> Iterator[Server]:
         server.close()
 
 
-@pytest.fixture(scope="class")
-def shared_client(request: pytest.FixtureRequest, cluster: Server) -> Iterator[Client]:
+def start_or_skip(name: str, server: Server) -> Client:
     try:
-        running = start_client(request.cls.client_name, cluster.bootstrap_servers)
+        return start_client(name, server.bootstrap_servers)
     except ClientMissing as missing:
         pytest.skip(str(missing))
-    with running:
+
+
+@pytest.fixture(scope="module")
+def shared_client(request: pytest.FixtureRequest, cluster: Server) -> Iterator[Client]:
+    with start_or_skip(request.module.CLIENT, cluster) as running:
         yield running
 
 
 @pytest.fixture
 def client(shared_client: Client) -> Iterator[Client]:
-    """The client of the test class; its group members end with the test."""
+    """The client of the test module; its group members end with the test."""
     yield shared_client
     shared_client.close_members()
+
+
+@pytest.fixture
+def own_client(request: pytest.FixtureRequest, own_server: Server) -> Iterator[Client]:
+    """The client of the test module, at the server of this test."""
+    with start_or_skip(request.module.CLIENT, own_server) as running:
+        yield running
 
 
 @pytest.fixture

@@ -1,15 +1,21 @@
 """The scenarios of all clients, by aiokafka."""
 
-from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios
+from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios, RestartScenarios
+
+CLIENT = "aiokafka"
 
 
 class TestRecords(RecordScenarios):
-    client_name = "aiokafka"
+    pass
 
 
 class TestGroups(GroupScenarios):
-    client_name = "aiokafka"
+    pass
 
 
 class TestAdmin(AdminScenarios):
-    client_name = "aiokafka"
+    pass
+
+
+class TestRestart(RestartScenarios):
+    pass

@@ -1,15 +1,21 @@
 """The scenarios of all clients, by confluent-kafka."""
 
-from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios
+from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios, RestartScenarios
+
+CLIENT = "confluent-kafka"
 
 
 class TestRecords(RecordScenarios):
-    client_name = "confluent-kafka"
+    pass
 
 
 class TestGroups(GroupScenarios):
-    client_name = "confluent-kafka"
+    pass
 
 
 class TestAdmin(AdminScenarios):
-    client_name = "confluent-kafka"
+    pass
+
+
+class TestRestart(RestartScenarios):
+    pass

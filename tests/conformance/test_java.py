@@ -1,15 +1,21 @@
 """The scenarios of all clients, by java."""
 
-from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios
+from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios, RestartScenarios
+
+CLIENT = "java"
 
 
 class TestRecords(RecordScenarios):
-    client_name = "java"
+    pass
 
 
 class TestGroups(GroupScenarios):
-    client_name = "java"
+    pass
 
 
 class TestAdmin(AdminScenarios):
-    client_name = "java"
+    pass
+
+
+class TestRestart(RestartScenarios):
+    pass

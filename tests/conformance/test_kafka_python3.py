@@ -1,15 +1,21 @@
 """The scenarios of all clients, by kafka-python-3."""
 
-from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios
+from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios, RestartScenarios
+
+CLIENT = "kafka-python-3"
 
 
 class TestRecords(RecordScenarios):
-    client_name = "kafka-python-3"
+    pass
 
 
 class TestGroups(GroupScenarios):
-    client_name = "kafka-python-3"
+    pass
 
 
 class TestAdmin(AdminScenarios):
-    client_name = "kafka-python-3"
+    pass
+
+
+class TestRestart(RestartScenarios):
+    pass

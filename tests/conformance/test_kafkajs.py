@@ -1,15 +1,21 @@
 """The scenarios of all clients, by kafkajs."""
 
-from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios
+from tests.conformance._scenarios import AdminScenarios, GroupScenarios, RecordScenarios, RestartScenarios
+
+CLIENT = "kafkajs"
 
 
 class TestRecords(RecordScenarios):
-    client_name = "kafkajs"
+    pass
 
 
 class TestGroups(GroupScenarios):
-    client_name = "kafkajs"
+    pass
 
 
 class TestAdmin(AdminScenarios):
-    client_name = "kafkajs"
+    pass
+
+
+class TestRestart(RestartScenarios):
+    pass

@@ -56,7 +56,7 @@ class GroupConsumer(_driver.Consumer):
 
 class KafkaPythonDriver(_driver.Driver):
     def code_of(self, error: BaseException) -> int | None:
-        return error.errno if isinstance(error, KafkaError) and error.errno is not None else None
+        return getattr(error, "errno", None) if isinstance(error, KafkaError) else None
 
     def producer_settings(self, idempotent: bool) -> dict[str, Any]:
         raise NotImplementedError
@@ -98,7 +98,12 @@ class KafkaPythonDriver(_driver.Driver):
         return [(each.partition, each.offset) for each in placed]
 
     def plain_consumer(self, **settings: Any) -> Any:
-        return KafkaConsumer(bootstrap_servers=self.bootstrap_servers, enable_auto_commit=False, **settings)
+        return KafkaConsumer(
+            bootstrap_servers=self.bootstrap_servers,
+            enable_auto_commit=False,
+            reconnect_backoff_max_ms=200,
+            **settings,
+        )
 
     def read(self, topic: str, partition: int, start: int, count: int, fetch_bytes_max: int) -> list[Raw]:
         consumer = self.plain_consumer(

@@ -80,6 +80,7 @@ class ConfluentDriver(_driver.Driver):
             "bootstrap.servers": bootstrap_servers,
             "topic.metadata.refresh.fast.interval.ms": 50,
             "topic.metadata.refresh.interval.ms": METADATA_MS,
+            "reconnect.backoff.max.ms": 200,
         }
         self._admin = AdminClient(self._common)
 

@@ -13,7 +13,7 @@ from tests.conformance.drivers._kafka_python import KafkaPythonDriver
 class KafkaPython2Driver(KafkaPythonDriver):
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__(bootstrap_servers)
-        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers, reconnect_backoff_max_ms=200)
 
     def producer_settings(self, idempotent: bool) -> dict[str, Any]:
         return {"retries": 10}

@@ -19,7 +19,7 @@ def raise_if(error: Any) -> None:
 class KafkaPython3Driver(KafkaPythonDriver):
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__(bootstrap_servers)
-        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers, reconnect_backoff_max_ms=200)
 
     def producer_settings(self, idempotent: bool) -> dict[str, Any]:
         return {"enable_idempotence": idempotent, "delivery_timeout_ms": 40_000}

@@ -5,7 +5,6 @@ const readline = require("readline");
 const { Kafka, logLevel, CompressionTypes, CompressionCodecs, ConfigResourceTypes, AssignerProtocol } =
   require("kafkajs");
 const snappy = require("snappyjs");
-const lz4 = require("lz4js");
 
 const READ_TIMEOUT_MS = 15000;
 const HEARTBEAT_MS = 100;
@@ -15,10 +14,6 @@ const METADATA_MS = 500;
 CompressionCodecs[CompressionTypes.Snappy] = () => ({
   compress: async (encoder) => Buffer.from(snappy.compress(encoder.buffer)),
   decompress: async (buffer) => Buffer.from(unsnappy(buffer)),
-});
-CompressionCodecs[CompressionTypes.LZ4] = () => ({
-  compress: async (encoder) => Buffer.from(lz4.compress(encoder.buffer)),
-  decompress: async (buffer) => Buffer.from(lz4.decompress(buffer)),
 });
 
 const XERIAL = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0]);
@@ -37,7 +32,6 @@ const CODECS = {
   none: CompressionTypes.None,
   gzip: CompressionTypes.GZIP,
   snappy: CompressionTypes.Snappy,
-  lz4: CompressionTypes.LZ4,
 };
 
 const kafka = new Kafka({
@@ -46,7 +40,7 @@ const kafka = new Kafka({
   logLevel: logLevel.NOTHING,
   retry: { retries: 8, initialRetryTime: 30, factor: 0 },
 });
-const admin = kafka.admin();
+const admin = kafka.admin({ retry: { retries: 3, initialRetryTime: 50, factor: 0 } });
 const members = [];
 
 const bytes = (text) => (text === null ? null : Buffer.from(text, "base64"));
@@ -78,6 +72,7 @@ function makeConsumer(groupId, more) {
     rebalanceTimeout: 10000,
     maxWaitTimeInMs: 100,
     metadataMaxAge: METADATA_MS,
+    retry: { retries: 200, initialRetryTime: 50, factor: 0 },
     ...more,
   });
 }
@@ -276,6 +271,8 @@ const calls = {
   },
 
   async delete_records({ topic, partition, before }) {
+    // It knows the leaders only of topics that it has dealt with.
+    await admin.fetchTopicOffsets(topic);
     await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: String(before) }] });
     return -1;
   },
@@ -289,7 +286,8 @@ function headersOf(pairs) {
 
 // The code of the broker lies at the bottom of what kafkajs wraps around it.
 function refusal(error) {
-  for (let at = error; at; at = at.originalError || at.cause || (at.errors && at.errors[0]) || (at.groups && at.groups[0]) || (at.partitions && at.partitions[0] && at.partitions[0].error)) {
+  const deeper = (at) => at.originalError || at.cause || (at.errors && at.errors[0]) || (at.groups && at.groups[0]);
+  for (let at = error; at; at = deeper(at)) {
     if (Number.isInteger(at.code)) return { code: at.code, text: String(error) };
     if (Number.isInteger(at.errorCode)) return { code: at.errorCode, text: String(error) };
   }
