@@ -242,6 +242,17 @@ def test_a_bomb_is_stopped_before_it_takes_more_than_the_limit(codec: Codec, mak
     assert peak < 1.5 * MB
 
 
+def test_a_zstd_window_beyond_128_mib_is_refused() -> None:
+    last_block = struct.pack("<I", 1 << 3 | 1 << 1 | 1)[:3] + b"z"
+    for exponent, accepted in [(17, True), (18, False), (31, False)]:
+        frame = bytes.fromhex("28b52ffd00") + bytes([exponent << 3]) + last_block
+        if accepted:
+            assert bytes(decompress(Codec.ZSTD, frame, limit=1)) == b"z"
+        else:
+            with pytest.raises(CorruptBatch, match=r"^zstd data is damaged: Frame requires too much memory"):
+                decompress(Codec.ZSTD, frame, limit=1)
+
+
 class TestDamage:
     @pytest.mark.parametrize(
         ("codec", "data", "text"),
