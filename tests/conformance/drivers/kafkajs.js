@@ -9,6 +9,7 @@ const snappy = require("snappyjs");
 const READ_TIMEOUT_MS = 15000;
 const HEARTBEAT_MS = 100;
 const METADATA_MS = 500;
+const CRASHES_MAX = 30;
 
 // As users of kafkajs do it: the package brings gzip only.
 CompressionCodecs[CompressionTypes.Snappy] = () => ({
@@ -159,7 +160,7 @@ const calls = {
 
   async member_open({ group, topic, reset, session_timeout_ms }) {
     const consumer = makeConsumer(group, { sessionTimeout: session_timeout_ms });
-    const member = { consumer, received: [], assignment: [], rebalances: 0, error: null, next: {} };
+    const member = { consumer, received: [], assignment: [], rebalances: 0, error: null, crashes: 0, next: {} };
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       member.rebalances++;
       member.assignment = Object.entries(payload.memberAssignment).flatMap(([name, numbers]) =>
@@ -167,16 +168,25 @@ const calls = {
       );
     });
     consumer.on(consumer.events.REBALANCING, () => (member.assignment = []));
-    consumer.on(consumer.events.CRASH, ({ payload }) => (member.error = payload.error));
-    await consumer.connect();
-    await consumer.subscribe({ topics: [topic], fromBeginning: reset === "earliest" });
-    await consumer.run({
-      autoCommit: false,
-      eachMessage: async ({ topic: name, partition, message }) => {
-        member.received.push(raw(partition, message));
-        member.next[`${name}/${partition}`] = { topic: name, partition, offset: String(Number(message.offset) + 1) };
-      },
+    const start = async () => {
+      await consumer.connect();
+      await consumer.subscribe({ topics: [topic], fromBeginning: reset === "earliest" });
+      await consumer.run({
+        autoCommit: false,
+        eachMessage: async ({ topic: name, partition, message }) => {
+          member.received.push(raw(partition, message));
+          const offset = String(Number(message.offset) + 1);
+          member.next[`${name}/${partition}`] = { topic: name, partition, offset };
+        },
+      });
+    };
+    // It gives up when it finds no coordinator for a moment; its users start it again, but not for ever.
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      if (payload.restart) return;
+      if (++member.crashes > CRASHES_MAX) member.error = payload.error;
+      else setTimeout(() => start().catch((error) => (member.error = error)), 100);
     });
+    await start();
     return members.push(member) - 1;
   },
 
