@@ -38,6 +38,9 @@ __all__ = [
     "Columns",
     "HeaderColumn",
     "TimeColumn",
+    "held_binary",
+    "held_headers",
+    "held_times",
     "mended_text",
     "read_binary",
     "read_header_pairs",
@@ -115,67 +118,100 @@ def _part(buffer: Any, needed: int, what: str) -> memoryview:
     return view
 
 
-def _is_null(column: BinaryColumn | HeaderColumn | TimeColumn, row: int, stop: int) -> bool:
+def _held_validity(column: BinaryColumn | HeaderColumn | TimeColumn, stop: int) -> memoryview | None:
     if column.start < 0:
         raise Misuse(f"a column cannot start at row {column.start}")
     if column.validity is None:
-        return False
+        return None
+    return _part(column.validity, (column.start + stop + 7) // 8, "validity bits")
+
+
+def _held_offsets(column: BinaryColumn | HeaderColumn, stop: int) -> memoryview:
+    return _part(column.offsets, (8 if column.wide else 4) * (column.start + stop + 1), "offsets")
+
+
+def held_times(column: TimeColumn | None, stop: int) -> TimeColumn | None:
+    """The column with views of its buffers, which are known to hold `stop` rows."""
+    if column is None or stop == 0:
+        return None
+    validity = _held_validity(column, stop)
+    return column._replace(
+        validity=validity, data=_part(column.data, 8 * (column.start + stop), "timestamps")
+    )
+
+
+def held_binary(column: BinaryColumn | None, stop: int) -> BinaryColumn | None:
+    """As `held_times`; the data is checked row by row."""
+    if column is None or stop == 0:
+        return None
+    validity, offsets = _held_validity(column, stop), _held_offsets(column, stop)
+    return column._replace(validity=validity, offsets=offsets, data=_part(column.data, 0, "data"))
+
+
+def held_headers(column: HeaderColumn | None, stop: int) -> HeaderColumn | None:
+    """As `held_binary`, for the offsets of the lists and all that keys and values hold."""
+    if column is None or stop == 0:
+        return None
+    validity, offsets = _held_validity(column, stop), _held_offsets(column, stop)
+    rows = min(column.keys.rows, column.values.rows)
+    keys = held_binary(column.keys, rows) or column.keys
+    values = held_binary(column.values, rows) or column.values
+    return column._replace(validity=validity, offsets=offsets, keys=keys, values=values)
+
+
+def _is_null(column: BinaryColumn | HeaderColumn | TimeColumn, row: int) -> bool:
     at = column.start + row
-    bits = _part(column.validity, (column.start + stop + 7) // 8, "validity bits")
-    return not bits[at >> 3] >> (at & 7) & 1
+    return column.validity is not None and not column.validity[at >> 3] >> (at & 7) & 1
 
 
-def _range(column: BinaryColumn | HeaderColumn, row: int, stop: int) -> tuple[int, int]:
+def _range(column: BinaryColumn | HeaderColumn, row: int) -> tuple[int, int]:
     width, pair = (8, _PAIR64) if column.wide else (4, _PAIR32)
-    offsets = _part(column.offsets, width * (column.start + stop + 1), "offsets")
-    first, last = pair.unpack_from(offsets, width * (column.start + row))
+    first, last = pair.unpack_from(column.offsets, width * (column.start + row))
     return first, last
 
 
-def read_time(column: TimeColumn | None, row: int, stop: int, otherwise: int) -> int:
-    """The timestamp of `row`, of the `stop` rows that the column must have."""
-    if column is None or _is_null(column, row, stop):
+def read_time(column: TimeColumn | None, row: int, otherwise: int) -> int:
+    """The timestamp of a row of a held column."""
+    if column is None or _is_null(column, row):
         return otherwise
-    data = _part(column.data, 8 * (column.start + stop), "timestamps")
-    (value,) = _INT64.unpack_from(data, 8 * (column.start + row))
+    (value,) = _INT64.unpack_from(column.data, 8 * (column.start + row))
     return int(value)
 
 
-def read_binary(column: BinaryColumn | None, row: int, stop: int, name: int | None = None) -> bytes | None:
-    """The bytes of `row`; errors call it `name`."""
-    if column is None or _is_null(column, row, stop):
+def read_binary(column: BinaryColumn | None, row: int, name: int | None = None) -> bytes | None:
+    """The bytes of a row of a held column; errors call the row `name`."""
+    if column is None or _is_null(column, row):
         return None
-    first, last = _range(column, row, stop)
-    data = _part(column.data, 0, "data")
-    if first < 0 or last < first or last > len(data):
+    first, last = _range(column, row)
+    if first < 0 or last < first or last > len(column.data):
         raise Misuse(f"row {row if name is None else name}: its offsets lie outside the data")
-    return bytes(data[first:last])
+    return bytes(column.data[first:last])
 
 
-def read_header_pairs(column: HeaderColumn | None, row: int, stop: int) -> tuple[Header, ...]:
-    """The headers of `row`, () for null."""
-    if column is None or _is_null(column, row, stop):
+def read_header_pairs(column: HeaderColumn | None, row: int) -> tuple[Header, ...]:
+    """The headers of a row of a held column, () for null."""
+    if column is None or _is_null(column, row):
         return ()
-    first, last = _range(column, row, stop)
-    rows = min(column.keys.rows, column.values.rows)
-    if first < 0 or last < first or last > rows:
+    first, last = _range(column, row)
+    if first < 0 or last < first or last > min(column.keys.rows, column.values.rows):
         raise Misuse(f"row {row}: its offsets lie outside the data")
     pairs: list[Header] = []
     for at in range(first, last):
-        key = read_binary(column.keys, at, rows, row)
+        key = read_binary(column.keys, at, row)
         if key is None:
             raise Misuse(f"row {row}: a header key is null")
         try:
             text = key.decode()
         except UnicodeDecodeError:
             raise Misuse(f"row {row}: a header key is not UTF-8") from None
-        pairs.append((text, read_binary(column.values, at, rows, row)))
+        pairs.append((text, read_binary(column.values, at, row)))
     return tuple(pairs)
 
 
 def mended_text(column: BinaryColumn) -> BinaryColumn:
     """The column with U+FFFD in place of what is not UTF-8: Arrow's text type allows nothing else."""
-    texts = [read_binary(column, row, column.rows) or b"" for row in range(column.rows)]
+    held = held_binary(column, column.rows)
+    texts = [read_binary(held, row) or b"" for row in range(column.rows)]
     return _binary_column([text.decode(errors="replace").encode() for text in texts])
 
 

@@ -14,6 +14,9 @@ from barnabas.records._columns_plain import (
     ColumnBuilder,
     HeaderColumn,
     TimeColumn,
+    held_binary,
+    held_headers,
+    held_times,
     read_binary,
     read_header_pairs,
     read_time,
@@ -265,16 +268,17 @@ def _put_varint(out: bytearray, number: int) -> None:
     out.append(value)
 
 
-def _put_sized(out: bytearray, data: Data | None) -> None:
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    _put_varint(out, number)
+    return bytes(out)
+
+
+def _sized(data: Data | None) -> tuple[Data, ...]:
     if data is None:
-        out.append(1)
-    else:
-        _put_varint(out, len(data))
-        out += data
-
-
-def _sound_bytes(value: Data | None) -> Data | None:
-    return value if value is None or type(value) is bytes else memoryview(value).cast("B")
+        return (b"\x01",)
+    view = data if type(data) is bytes else memoryview(data).cast("B")
+    return _varint(len(view)), view
 
 
 @final
@@ -335,26 +339,26 @@ class PayloadBuilder:
         if offset_delta > INT32_MAX:
             raise Misuse(f"offset delta {offset_delta} passes 32 bits")
         pairs = header_tuples(headers) if headers else ()
-        body = bytearray(1)
-        _put_varint(body, wrap(timestamp - self.base_timestamp) if self.count else 0)
-        _put_varint(body, offset_delta)
-        _put_sized(body, _sound_bytes(key))
-        _put_sized(body, _sound_bytes(value))
-        _put_varint(body, len(pairs))
+        timestamp_delta = wrap(timestamp - self.base_timestamp) if self.count else 0
+        parts: list[Data] = [b"\0", _varint(timestamp_delta), _varint(offset_delta)]
+        parts += _sized(key)
+        parts += _sized(value)
+        parts.append(_varint(len(pairs)))
         for name, data in pairs:
-            _put_sized(body, name.encode())
-            _put_sized(body, data)
-        if len(body) > INT32_MAX:
-            raise TooLarge(f"a record of {len(body)} bytes passes the format's {INT32_MAX}")
-        return self._append(timestamp, offset_delta, body)
+            parts += _sized(name.encode())
+            parts += _sized(data)
+        return self._append(timestamp, offset_delta, parts)
 
-    def _append(self, timestamp: int, offset_delta: int, body: bytearray) -> bool:
-        before = len(self._buffer)
-        _put_varint(self._buffer, len(body))
-        if self.count and self.size + len(body) > self.size_limit:
-            del self._buffer[before:]
+    def _append(self, timestamp: int, offset_delta: int, parts: list[Data]) -> bool:
+        body = sum(map(len, parts))
+        if body > INT32_MAX:
+            raise TooLarge(f"a record of {body} bytes passes the format's {INT32_MAX}")
+        length = _varint(body)
+        if self.count and self.size + len(length) + body > self.size_limit:
             return False
-        self._buffer += body
+        self._buffer += length
+        for part in parts:
+            self._buffer += part
         if self.count == 0:
             self.base_timestamp = timestamp
         if self.count == 0 or timestamp > self.max_timestamp:
@@ -380,18 +384,20 @@ class PayloadBuilder:
         """
         if not 0 <= start <= stop:
             raise Misuse(f"rows {start} to {stop} are no range")
-        before = len(self._buffer), self.__dict__.copy()
+        times = held_times(timestamps, stop)
+        held_keys, held_values = held_binary(keys, stop), held_binary(values, stop)
+        pairs = held_headers(headers, stop)
+        size, state = len(self._buffer), self.__dict__.copy()
         try:
             for row in range(start, stop):
                 if self._next_delta > INT32_MAX or not self.append(
-                    read_time(timestamps, row, stop, timestamp),
-                    read_binary(keys, row, stop),
-                    read_binary(values, row, stop),
-                    read_header_pairs(headers, row, stop),
+                    read_time(times, row, timestamp),
+                    read_binary(held_keys, row),
+                    read_binary(held_values, row),
+                    read_header_pairs(pairs, row),
                 ):
                     return row - start
         except Exception:
-            size, state = before
             self.__dict__.update(state)
             del self._buffer[size:]
             raise
