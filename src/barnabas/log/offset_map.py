@@ -17,7 +17,10 @@ from collections.abc import Sequence
 from math import isqrt
 from typing import Final
 
-__all__ = ["BYTES_PER_SLOT", "OffsetMap"]
+__all__ = ["BYTES_PER_SLOT", "OffsetMap", "Row"]
+
+Row = tuple[int, bytes | None, bool, int, int]
+"""A record as the kernel's `keys` gives it: offset, key, value is null, position, size."""
 
 BYTES_PER_SLOT: Final = 24  # two hashes and an offset, 8 bytes each
 _EMPTY: Final = -1
@@ -56,19 +59,18 @@ class OffsetMap:
         """How full the map is, of what it may take."""
         return self.entries / self.entries_max
 
-    def add(self, keys: Sequence[bytes | None], offsets: Sequence[int], start: int = 0) -> int:
-        """Note the offset of each key from index `start` on; a null key is passed over.
+    def add(self, rows: Sequence[Row], first_offset: int = 0) -> bool:
+        """Note the offset of every key from `first_offset` on; a null key is passed over.
 
-        Offsets must rise from call to call.  Returns the index of the first key that found no room, or
-        the number of keys; `latest_offset` is then the offset of the last one taken.
+        Offsets must rise from call to call.  False when a key found no room: `latest_offset` then is the
+        offset before it, and the rest was not looked at.
         """
         first, second, known = self._first, self._second, self._offsets
         slots = self._slots
         stride = slots - 1
-        index = start
-        for index in range(start, len(keys)):
-            key = keys[index]
-            if key is None:
+        offset = -1
+        for offset, key, _, _, _ in rows:
+            if key is None or offset < first_offset:
                 continue
             hash_1 = hash(key)
             hash_2 = hash(key + _SECOND)
@@ -79,42 +81,52 @@ class OffsetMap:
                 slot = (slot + 1 + hash_2 % stride) % slots
             if before < 0:
                 if self.entries >= self.entries_max:
-                    self.latest_offset = max(self.latest_offset, offsets[index] - 1)
-                    return index
+                    self.speak_up_to(offset - 1)
+                    return False
                 self.entries += 1
                 first[slot] = hash_1
                 second[slot] = hash_2
-            known[slot] = offsets[index]
-        if offsets:
-            self.latest_offset = max(self.latest_offset, offsets[-1])
-        return len(keys)
+            known[slot] = offset
+        self.speak_up_to(offset)
+        return True
 
-    def get(self, key: bytes) -> int:
-        """The last offset of the key, or -1 when it was not seen."""
-        return self.superseding([key])[0]
+    def keep(self, rows: Sequence[Row], *, tombstones: bool) -> bytearray:
+        """A byte for each record: 1 to keep it, 0 when it may go.
 
-    def superseding(self, keys: Sequence[bytes | None]) -> list[int]:
-        """For each key its last offset, or -1 for a key not seen and for a null one."""
+        It may go when a later record has its key, when it has no key, or, with `tombstones` off, when it
+        has no value.  Records that the map does not speak for stay (M3).
+        """
         first, second, known = self._first, self._second, self._offsets
         slots = self._slots
         stride = slots - 1
-        found: list[int] = []
-        for key in keys:
-            if key is None:
-                found.append(_EMPTY)
+        latest = self.latest_offset
+        mask = bytearray(len(rows))
+        for index, (offset, key, is_tombstone, _, _) in enumerate(rows):
+            if offset > latest:
+                mask[index] = 1
+                continue
+            if key is None or (is_tombstone and not tombstones):
                 continue
             hash_1 = hash(key)
             slot = hash_1 % slots
-            if (offset := known[slot]) < 0:
-                found.append(_EMPTY)
-                continue
-            hash_2 = hash(key + _SECOND)
-            while first[slot] != hash_1 or second[slot] != hash_2:
-                slot = (slot + 1 + hash_2 % stride) % slots
-                if (offset := known[slot]) < 0:
-                    break
-            found.append(offset)
-        return found
+            if (last := known[slot]) >= 0:
+                hash_2 = hash(key + _SECOND)
+                while first[slot] != hash_1 or second[slot] != hash_2:
+                    slot = (slot + 1 + hash_2 % stride) % slots
+                    if (last := known[slot]) < 0:
+                        break
+            mask[index] = offset >= last
+        return mask
+
+    def get(self, key: bytes) -> int:
+        """The last offset of the key, or -1 when it was not seen."""
+        hash_1, hash_2 = hash(key), hash(key + _SECOND)
+        slot = hash_1 % self._slots
+        while (offset := self._offsets[slot]) >= 0:
+            if self._first[slot] == hash_1 and self._second[slot] == hash_2:
+                break
+            slot = (slot + 1 + hash_2 % (self._slots - 1)) % self._slots
+        return offset
 
     def speak_up_to(self, offset: int) -> None:
         """Everything up to `offset` has been looked at, keyed or not (M3)."""

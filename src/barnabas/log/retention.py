@@ -1,4 +1,4 @@
-"""Which segments of a log have had their time, and why: a plan, never the deed.
+"""Which segments of a log have had their time, and why.
 
 R1  Segments go oldest first and without a gap: the first one that stays ends the plan.
 R2  Nothing at or above the high watermark goes, so the log start never passes it.
@@ -11,14 +11,31 @@ request), whatever the policy; then, under `cleanup.policy=delete`, as many as t
 older than `retention.ms`.
 A limit of -1 is no limit.
 
-Pure: knows no file, no clock, no partition.  The log carries a plan out.
+`plan_retention` is pure: no file, no clock, no partition.  `enforce_retention` lets a log carry its plan out.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["Deletion", "Reason", "RetentionLimits", "RetentionPlan", "SegmentSummary", "plan_retention"]
+from barnabas.log.files import Files
+from barnabas.log.layout import LOG, offset_name
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segment import Segment
+
+__all__ = [
+    "Deletion",
+    "Reason",
+    "RetentionLimits",
+    "RetentionPlan",
+    "SegmentSummary",
+    "enforce_retention",
+    "plan_retention",
+    "summarize",
+]
+
+_log = logging.getLogger(__name__)
 
 
 class SegmentSummary(NamedTuple):
@@ -123,3 +140,51 @@ def _overage(now_ms: int, retention_ms: int) -> Callable[[SegmentSummary, int], 
         return f"is {age_ms} ms old, retention.ms={retention_ms}" if age_ms > retention_ms else None
 
     return why
+
+
+def summarize(log: PartitionLog, files: Files) -> list[SegmentSummary]:
+    """The segments of a log as plans look at them, oldest first."""
+    segments = tuple(log.segments)
+    modified: dict[str, int] = {}
+    if any(segment.size_bytes and segment.largest.timestamp < 0 for segment in segments):
+        modified = {info.name: info.modified_ms for info in files.list(log.folder)}
+
+    def largest_timestamp_ms(segment: Segment) -> int:
+        if segment.largest.timestamp >= 0:
+            return segment.largest.timestamp
+        # Producers may send records without a time; the file's own then stands for it, as in Kafka.
+        return modified.get(f"{offset_name(segment.base_offset)}{LOG}", 0)
+
+    return [
+        SegmentSummary(segment.base_offset, segment.size_bytes, largest_timestamp_ms(segment))
+        for segment in segments
+    ]
+
+
+def enforce_retention(log: PartitionLog, files: Files, *, high_watermark: int, now_ms: int) -> RetentionPlan:
+    """Make the plan for a log and let the log carry it out: roll, raise the start, rename what goes.
+
+    The files are removed later, by the log's `purge`.  On the event loop; raises DiskFault.
+    """
+    config = log.config
+    plan = plan_retention(
+        summarize(log, files),
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        high_watermark=high_watermark,
+        limits=RetentionLimits(config.delete, config.retention_ms, config.retention_bytes),
+        now_ms=now_ms,
+    )
+    if plan.roll_first:
+        log.roll(now_ms)
+    if plan.deletions:
+        for deletion in plan.deletions:
+            _log.info(
+                "%s: segment %d goes (%s): %s",
+                log.topic_partition,
+                deletion.base_offset,
+                deletion.reason.value,
+                deletion.sentence,
+            )
+        log.delete_segments_below(plan.log_start_offset, now_ms=now_ms)
+    return plan
