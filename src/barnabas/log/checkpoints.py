@@ -77,10 +77,12 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
     }
 
 
-def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace an offset checkpoint; durable on return."""
+def write_offsets(
+    files: Files, path: str, offsets: Mapping[TopicPartition, int], *, sync: bool = True
+) -> None:
+    """Replace an offset checkpoint; durable on return, if `sync`."""
     lines = (f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
-    files.replace(path, format_checkpoint(lines))
+    files.replace(path, format_checkpoint(lines), sync=sync)
 
 
 @dataclass(frozen=True, slots=True)
