@@ -104,6 +104,10 @@ class ConfigAdmin:
         chosen = None if wanted is None else set(wanted)
         return [entry for entry in entries if chosen is None or entry.key.name in chosen]
 
+    def describe_overrides(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every setting that a topic with these overrides has, or would have."""
+        return [self._topic_entry(key, overrides) for key in TOPIC]
+
     async def alter(
         self,
         kind: ConfigResourceType,

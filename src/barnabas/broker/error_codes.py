@@ -1,6 +1,7 @@
 """Which wire code each error of ours becomes.  The one table; a test holds every error class to it."""
 
 from barnabas.base.errors import BarnabasError, ConfigFault
+from barnabas.controller import changes
 from barnabas.log import errors as log_errors
 from barnabas.metadata.names import InvalidTopicName
 from barnabas.metadata.placement import InvalidPartitionCount, InvalidReplicationFactor
@@ -12,6 +13,11 @@ __all__ = ["CODES", "code_of"]
 
 CODES: dict[type[BarnabasError], ErrorCode] = {
     ConfigFault: ErrorCode.INVALID_CONFIG,
+    changes.TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
+    changes.UnknownTopic: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    changes.InvalidPartitions: ErrorCode.INVALID_PARTITIONS,
+    changes.InvalidAssignment: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    changes.CommandRefused: ErrorCode.INVALID_REQUEST,
     InvalidTopicName: ErrorCode.INVALID_TOPIC_EXCEPTION,
     InvalidPartitionCount: ErrorCode.INVALID_PARTITIONS,
     InvalidReplicationFactor: ErrorCode.INVALID_REPLICATION_FACTOR,

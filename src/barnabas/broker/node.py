@@ -65,6 +65,7 @@ class Node:
         self._exits = AsyncExitStack()
         self.endpoints: list[Endpoint] = []
         """Where clients connect, as advertised, once started."""
+        self.services: Services | None = None
 
     @property
     def node_id(self) -> int:
@@ -95,7 +96,8 @@ class Node:
         cluster = Cluster(store, await load_image(store, new_cluster_id=_new_cluster_id))
         configs = ConfigAdmin(cluster, self.node_id, self._given)
         directories = await self._open_logs(cluster, configs, offload)
-        services, groups = self._services(store, cluster, configs, offload)
+        services, groups = self._services(store, cluster, configs, directories, offload)
+        self.services = services
         dispatcher = Dispatcher(services)
         server = Server(
             dispatcher.on_request,
@@ -156,7 +158,12 @@ class Node:
         return directories
 
     def _services(
-        self, store: Store, cluster: Cluster, configs: ConfigAdmin, offload: Offload
+        self,
+        store: Store,
+        cluster: Cluster,
+        configs: ConfigAdmin,
+        directories: LogDirectories,
+        offload: Offload,
     ) -> tuple[Services, GroupHost]:
         timers = LoopTimers(asyncio.get_running_loop())
         purgatory = Purgatory(timers)
@@ -174,6 +181,7 @@ class Node:
             node_id=self.node_id,
             clock=self._clock,
             cluster=cluster,
+            directories=directories,
             partitions=partitions,
             purgatory=purgatory,
             fetch_sessions=FetchSessions(

@@ -13,6 +13,7 @@ from barnabas.broker.partitions import PartitionTable
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.topics import TopicAdmin
 from barnabas.coordinator.service import GroupCoordinator
+from barnabas.log.directories import LogDirectories
 from barnabas.metadata.image import ClusterImage
 
 __all__ = ["Services"]
@@ -25,6 +26,7 @@ class Services:
     node_id: int
     clock: Clock
     cluster: Cluster
+    directories: LogDirectories
     partitions: PartitionTable
     purgatory: Purgatory
     fetch_sessions: FetchSessions

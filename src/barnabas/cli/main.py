@@ -16,6 +16,7 @@ from barnabas.base.errors import BarnabasError
 __all__ = ["COMMANDS", "cli", "run"]
 
 COMMANDS = {
+    "start": "Start a broker that every Kafka client can use.",
     "version": "Say which version this is and which record kernel runs.",
 }
 """Subcommand -> its one line in the help.  The module is barnabas.cli.commands.<name>."""

@@ -10,16 +10,20 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import uvloop
 
 from barnabas.base.errors import Misuse
 from barnabas.broker.node import Node
+from barnabas.broker.topics import TopicAdmin
+from barnabas.controller.topics import NewTopic
 
 __all__ = ["Broker"]
+
+Result = TypeVar("Result")
 
 # A test does not want to wait for members that never come, nor to pay for 50 partitions.
 TEST_SETTINGS = {
@@ -60,6 +64,23 @@ class Broker:
     def port(self) -> int:
         return int(self.bootstrap_servers.rpartition(":")[2])
 
+    def create_topic(
+        self, name: str, partitions: int = 1, *, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Makes a topic and returns when it can be used.  Raises as CreateTopics refuses."""
+        self.run(self._admin().create(NewTopic(name, partitions, config=config or {})))
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Awaits `work` on the broker's event loop, from the caller's thread."""
+        if self._loop is None or self.node is None:
+            raise Misuse("the broker is not running")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _admin(self) -> TopicAdmin:
+        if self.node is None or self.node.services is None:
+            raise Misuse("the broker is not running")
+        return self.node.services.topics
+
     def start(self) -> Self:
         """Returns when the broker serves.  Raises what keeps it from starting."""
         if self._thread is not None:
@@ -70,9 +91,9 @@ class Broker:
         self._thread = threading.Thread(target=self._run, name="barnabas-broker", daemon=True)
         self._thread.start()
         self._ready.wait()
-        if self._failure is not None:
+        if self.node is None:
             self._clean_up()
-            raise self._failure
+            self._raise_failure()
         return self
 
     def stop(self) -> None:
@@ -83,8 +104,7 @@ class Broker:
         assert self._stopping is not None
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._clean_up()
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -93,6 +113,10 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     def _clean_up(self) -> None:
         assert self._thread is not None
