@@ -1,7 +1,7 @@
-"""Stand-ins for what surrounds the coordinator: time, timers, the log; and a driver that speaks for clients."""
+"""Stand-ins for what surrounds the coordinator (time, timers, the log), and short ways to call it."""
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, TypeVar
@@ -132,9 +132,7 @@ class FakeLog:
     def marker(self, partition: int, producer_id: int, committed: bool) -> None:
         self.partitions.setdefault(partition, []).append(Entry((), Producer(producer_id, 0), committed))
 
-    def _end(
-        self, partition: int, entry: Entry, done: Callable[[ErrorCode], None], error: ErrorCode
-    ) -> None:
+    def _end(self, partition: int, entry: Entry, done: Callable[[ErrorCode], None], error: ErrorCode) -> None:
         if not error:
             self.partitions.setdefault(partition, []).append(entry)
         done(error)
@@ -156,12 +154,18 @@ class FakeTopics:
 class World:
     """A coordinator with its surroundings, and short ways to call it."""
 
-    def __init__(self, log: FakeLog | None = None, clock: ManualClock | None = None, **settings: int) -> None:
+    def __init__(
+        self,
+        log: FakeLog | None = None,
+        clock: ManualClock | None = None,
+        ids: Iterator[int] | None = None,
+        **settings: int,
+    ) -> None:
         self.clock = clock or ManualClock()
         self.timers = ManualTimers(self.clock)
         self.log = log or FakeLog()
         self.topics = FakeTopics()
-        ids = count(1)
+        self.ids = ids = ids or count(1)
         settings.setdefault("group_initial_rebalance_delay_ms", 0)
         given = {name.replace("_", "."): str(value) for name, value in settings.items()}
         self.around = Surroundings(
@@ -195,7 +199,7 @@ class World:
 
     def restarted(self) -> "World":
         """Another coordinator on the same log, with the same settings and time."""
-        world = World(self.log, self.clock)
+        world = World(self.log, self.clock, self.ids)
         world.around.settings = self.around.settings
         return world.own_all()
 
@@ -286,7 +290,14 @@ class World:
         return answer
 
     def commit_in_transaction(
-        self, producer_id: int, offset: int, *, group_id: str = "g", partition: int = 0, **who: str
+        self,
+        producer_id: int,
+        offset: int,
+        *,
+        group_id: str = "g",
+        partition: int = 0,
+        member_id: str = "",
+        generation_id: int = -1,
     ) -> Answer[OffsetsResult]:
         answer = Answer[OffsetsResult]()
         self.coordinator.offsets.commit_in_transaction(
@@ -294,7 +305,8 @@ class World:
             producer=Producer(producer_id, 0),
             offsets=[OffsetToCommit(TopicPartition("t", partition), offset)],
             reply=answer,
-            **who,
+            member_id=member_id,
+            generation_id=generation_id,
         )
         return answer
 
