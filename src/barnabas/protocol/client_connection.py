@@ -50,11 +50,18 @@ class ClientConnection:
 
     __slots__ = ("_asked", "_inbound", "_next_id", "_outgoing", "client_id", "fault")
 
-    def __init__(self, *, client_id: str | None, frame_bytes_max: int, pool: BlockPool | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        client_id: str | None,
+        frame_bytes_max: int,
+        pool: BlockPool | None = None,
+        first_correlation_id: int = 0,
+    ) -> None:
         self.client_id = client_id
         self.fault: str | None = None
         self._inbound = Inbound(frame_bytes_max=frame_bytes_max, pool=pool)
-        self._next_id = 0
+        self._next_id = first_correlation_id
         self._asked: deque[_Asked] = deque()
         self._outgoing: list[Buffer] = []
 

@@ -21,7 +21,8 @@ class ErrorCode(IntEnum):
     refreshes_metadata: bool
     text: str
 
-    def __new__(cls, number: int, reaction: int, text: str) -> Self:
+    # The defaults let a type checker accept ErrorCode(6), which looks a row up.
+    def __new__(cls, number: int, reaction: int = _NO, text: str = "") -> Self:
         code = int.__new__(cls, number)
         code._value_ = number
         code.retriable = reaction != _NO

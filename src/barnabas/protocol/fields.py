@@ -5,7 +5,8 @@ tagged field, `ignorable` lets an encoder drop a set value in a version without 
 To a type checker each function returns the value the attribute will hold.
 """
 
-from typing import Any, Final, TypeVar, overload
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar, cast, overload
 
 from barnabas.base.buffers import Buffer
 from barnabas.base.types import ZERO_UUID, Uuid
@@ -56,7 +57,7 @@ STRING: Final = Kind("string", "")
 BYTES: Final = Kind("bytes", b"")
 RECORDS: Final = Kind("records", b"")
 
-BulkInput = Buffer | list[Buffer] | list[bytes] | list[bytearray] | list[memoryview]
+BulkInput = Buffer | Sequence[Buffer]  # a sequence is a list or a tuple
 
 
 class Bulk:
@@ -83,15 +84,15 @@ class NullableBulk:
 
 
 def _field(
-    kind: Kind[Any],
+    kind: Kind[T],
     versions: str,
-    default: object,
+    default: T | None,
     *,
     nullable: str | None = None,
     tag: int | None = None,
     ignorable: bool = False,
-) -> Any:
-    return Field(
+) -> T:
+    field = Field(
         kind=kind,
         struct=None,
         is_array=False,
@@ -101,44 +102,45 @@ def _field(
         ignorable=ignorable,
         default=default,
     )
+    return cast(T, field)  # the class body holds the field, instances hold such a value
 
 
 def boolean(
     *, versions: str = "0+", default: bool = False, tag: int | None = None, ignorable: bool = False
 ) -> bool:
-    return _field(BOOLEAN, versions, default, tag=tag, ignorable=ignorable)  # type: ignore[no-any-return]
+    return _field(BOOLEAN, versions, default, tag=tag, ignorable=ignorable)
 
 
 def int8(*, versions: str = "0+", default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
-    return _field(INT8, versions, default, tag=tag, ignorable=ignorable)  # type: ignore[no-any-return]
+    return _field(INT8, versions, default, tag=tag, ignorable=ignorable)
 
 
 def int16(*, versions: str = "0+", default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
-    return _field(INT16, versions, default, tag=tag, ignorable=ignorable)  # type: ignore[no-any-return]
+    return _field(INT16, versions, default, tag=tag, ignorable=ignorable)
 
 
 def uint16(*, versions: str = "0+", default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
-    return _field(UINT16, versions, default, tag=tag, ignorable=ignorable)  # type: ignore[no-any-return]
+    return _field(UINT16, versions, default, tag=tag, ignorable=ignorable)
 
 
 def int32(*, versions: str = "0+", default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
-    return _field(INT32, versions, default, tag=tag, ignorable=ignorable)  # type: ignore[no-any-return]
+    return _field(INT32, versions, default, tag=tag, ignorable=ignorable)
 
 
 def int64(*, versions: str = "0+", default: int = 0, tag: int | None = None, ignorable: bool = False) -> int:
-    return _field(INT64, versions, default, tag=tag, ignorable=ignorable)  # type: ignore[no-any-return]
+    return _field(INT64, versions, default, tag=tag, ignorable=ignorable)
 
 
 def float64(
     *, versions: str = "0+", default: float = 0.0, tag: int | None = None, ignorable: bool = False
 ) -> float:
-    return _field(FLOAT64, versions, default, tag=tag, ignorable=ignorable)  # type: ignore[no-any-return]
+    return _field(FLOAT64, versions, default, tag=tag, ignorable=ignorable)
 
 
 def uuid(
     *, versions: str = "0+", default: Uuid = ZERO_UUID, tag: int | None = None, ignorable: bool = False
 ) -> Uuid:
-    return _field(UUID, versions, default, tag=tag, ignorable=ignorable)  # type: ignore[no-any-return]
+    return _field(UUID, versions, default, tag=tag, ignorable=ignorable)
 
 
 @overload
@@ -162,8 +164,7 @@ def string(
     tag: int | None = None,
     ignorable: bool = False,
 ) -> str | None:
-    field = _field(STRING, versions, default, nullable=nullable, tag=tag, ignorable=ignorable)
-    return field  # type: ignore[no-any-return]
+    return _field(STRING, versions, default, nullable=nullable, tag=tag, ignorable=ignorable)
 
 
 def binary(
