@@ -27,6 +27,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -386,12 +387,9 @@ public final class JavaDriver {
 
     // Tools
 
-    private static final class Ended extends RuntimeException {
-        final int status;
-
-        Ended(int status) {
-            this.status = status;
-        }
+    /** Thrown where a tool would end the process.  Some catch it and exit again: the first status counts. */
+    private static final class Ended extends Error {
+        static final long serialVersionUID = 1;
     }
 
     /** Run the main method of a tool with its own streams; its exit ends only itself. */
@@ -403,13 +401,13 @@ public final class JavaDriver {
         PrintStream oldOut = System.out;
         PrintStream oldErr = System.err;
         InputStream oldIn = System.in;
-        int status = 0;
-        Exit.setExitProcedure((code, message) -> {
-            throw new Ended(code);
-        });
-        Exit.setHaltProcedure((code, message) -> {
-            throw new Ended(code);
-        });
+        AtomicInteger status = new AtomicInteger(-1);
+        Exit.Procedure end = (code, message) -> {
+            status.compareAndSet(-1, code);
+            throw new Ended();
+        };
+        Exit.setExitProcedure(end);
+        Exit.setHaltProcedure(end);
         System.setOut(new PrintStream(out, true));
         System.setErr(new PrintStream(err, true));
         System.setIn(new ByteArrayInputStream(text(args, "stdin").getBytes(StandardCharsets.UTF_8)));
@@ -417,11 +415,9 @@ public final class JavaDriver {
             Class.forName(text(args, "main")).getMethod("main", String[].class)
                 .invoke(null, (Object) arguments.toArray(new String[0]));
         } catch (java.lang.reflect.InvocationTargetException ended) {
-            if (ended.getCause() instanceof Ended) {
-                status = ((Ended) ended.getCause()).status;
-            } else {
+            if (!(ended.getCause() instanceof Ended)) {
                 ended.getCause().printStackTrace();
-                status = 1;
+                status.compareAndSet(-1, 1);
             }
         } finally {
             System.out.flush();
@@ -431,7 +427,7 @@ public final class JavaDriver {
             Exit.resetExitProcedure();
             Exit.resetHaltProcedure();
         }
-        return Map.of("status", status, "stdout", out.toString(), "stderr", err.toString());
+        return Map.of("status", Math.max(status.get(), 0), "stdout", out.toString(), "stderr", err.toString());
     }
 
     // JSON
