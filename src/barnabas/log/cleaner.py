@@ -9,15 +9,16 @@ K3  A log that cannot be cleaned (damaged data) is reported once, left alone, an
 How a broker drives it, on its event loop:
 
     if (cleaning := cleaner.pick()) is not None:
-        for work in (steps := cleaner.clean(cleaning)):
-            await asyncio.to_thread(work)
+        with contextlib.closing(cleaner.clean(cleaning)) as steps:
+            for work in steps:
+                await asyncio.to_thread(work)
 
-`steps.close()` gives up.  `abort` before a log is deleted or closed; `truncated` after it was truncated.
+`abort` before a log is deleted or closed; `truncated` after it was truncated.
 All methods are for one caller; only the yielded work runs in threads.
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -33,7 +34,7 @@ from barnabas.log.cleaner_plan import (
     measure_dirt,
     segments_from,
 )
-from barnabas.log.cleaner_run import Cleaning, CleaningStats, Outcome, Throttle, run_steps
+from barnabas.log.cleaner_run import Cleaning, CleaningStats, Outcome, Steps, Throttle, run_steps
 from barnabas.log.errors import CorruptCheckpoint
 from barnabas.log.files import Files
 from barnabas.log.layout import CLEANER_OFFSETS
@@ -209,7 +210,7 @@ class Cleaner:
 
     # -- cleaning ------------------------------------------------------------------------------
 
-    def clean(self, cleaning: Cleaning) -> Generator[Callable[[], None], None, None]:
+    def clean(self, cleaning: Cleaning) -> Steps:
         """Blocking pieces of work; run each in a thread, then ask for the next.
 
         Raises DiskFault when the data folder failed; the folder is not to be trusted then.

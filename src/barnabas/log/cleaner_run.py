@@ -14,7 +14,7 @@ loop, when that is done.  What goes wrong in a thread is dealt with there, in th
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -34,7 +34,10 @@ from barnabas.log.segment import Mark, Segment
 from barnabas.records.batch import RecordBatch
 from barnabas.records.errors import RecordError
 
-__all__ = ["Cleaning", "CleaningStats", "Outcome", "Throttle", "run_steps"]
+__all__ = ["Cleaning", "CleaningStats", "Outcome", "Steps", "Throttle", "run_steps"]
+
+Steps = Generator[Callable[[], None], None, None]
+"""Blocking work to be run in a thread; go on when it is done, close to give up."""
 
 _CHECK_BYTES: Final = 2**20  # how often a thread looks whether it should stop, and pays the throttle
 
@@ -99,10 +102,11 @@ class _Source:
     next_base_offset: int
 
 
-def run_steps(steps: Iterable[Callable[[], None]]) -> None:
+def run_steps(steps: Steps) -> None:
     """Run all the work here and now; a broker runs each piece in a thread instead."""
-    for work in steps:
-        work()
+    with contextlib.closing(steps):
+        for work in steps:
+            work()
 
 
 class Cleaning:
@@ -146,7 +150,7 @@ class Cleaning:
         """Stop as soon as possible: no swap happens after this call."""
         self._stop.set()
 
-    def steps(self) -> Iterator[Callable[[], None]]:
+    def steps(self) -> Steps:
         """Blocking pieces of work, in turn."""
         began_ms = self._clock.monotonic_ms()
         try:
@@ -166,7 +170,7 @@ class Cleaning:
 
     # -- the map -------------------------------------------------------------------------------
 
-    def _build_map(self) -> Iterator[Callable[[], None]]:
+    def _build_map(self) -> Steps:
         log, first_dirty = self.log, self.stats.first_dirty_offset
         transactions = CleanedTransactions()
         transactions.expect(log.aborted_transactions(first_dirty, self._first_uncleanable))
@@ -208,7 +212,7 @@ class Cleaning:
 
     # -- the rewriting -------------------------------------------------------------------------
 
-    def _rewrite(self) -> Iterator[Callable[[], None]]:
+    def _rewrite(self) -> Steps:
         log, config = self.log, self.log.config
         end_offset = self._offsets.latest_offset + 1
         segments = [segment for segment in log.segments if segment.base_offset < end_offset]

@@ -1,0 +1,292 @@
+"""One clean of one log: crashes at every point, full disks, throttling, and random histories."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.base.buffers import SharedFile
+from barnabas.base.clock import ManualClock
+from barnabas.log.cleaner import CleanerSettings
+from barnabas.log.cleaner_run import Outcome, Throttle
+from barnabas.log.config import LogConfig
+from barnabas.log.errors import DiskFault, DiskFull
+from barnabas.log.files import Bytes
+from barnabas.log.offset_map import BYTES_PER_SLOT
+from barnabas.records.codecs import Codec
+from tests.log._compaction import (
+    SMALL,
+    Bench,
+    Crash,
+    CrashingFiles,
+    QuickFiles,
+    batches,
+    committed,
+    pairs,
+    records,
+    table,
+)
+
+FOUR_GROUPS = LogConfig(
+    compact=True, delete=False, min_cleanable_dirty_ratio=0.0, delete_retention_ms=0, segment_bytes=700
+)
+
+
+def write_history(bench: Bench) -> None:
+    """Several segments with overwritten, deleted, aborted and committed records."""
+    for number in range(12):
+        bench.write((f"key-{number % 5}", f"value {number}"), ("always", f"{number}"))
+        if number % 4 == 1:
+            bench.write((f"key-{number % 3}", "aborted"), producer_id=7, transactional=True)
+            bench.end(7, committed=False)
+        if number % 4 == 2:
+            bench.write(("committed", f"{number}"), producer_id=8, transactional=True)
+            bench.end(8, committed=True)
+        if number % 6 == 5:
+            bench.write(("key-1", None))
+        if number % 2:
+            bench.roll()
+    bench.write(("active", "1"))
+
+
+class TestCrashes:
+    def run_until(self, folder: Path, changes: int, config: LogConfig) -> tuple[Bench, bool]:
+        """A clean that ends after so many changes of the disk; says whether it came to its end."""
+        files = CrashingFiles()
+        bench = Bench(folder, config, files=files)
+        write_history(bench)
+        files.left = changes
+        try:
+            bench.clean()
+        except Crash:
+            return bench, False
+        return bench, True
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("config", [SMALL, FOUR_GROUPS], ids=["one group", "several groups"])
+    def test_at_every_change_of_the_disk_the_readers_see_the_same(
+        self, tmp_path: Path, config: LogConfig
+    ) -> None:
+        expected: dict[str, str] | None = None
+        for changes in count():
+            bench, finished = self.run_until(tmp_path / str(changes), changes, config)
+            crashed_at = sorted(path.name for path in (bench.folder / "topic-0").iterdir())
+            bench.reopen()
+            seen = table(committed(bench.log))
+            expected = expected or seen
+            assert seen == expected, f"after {changes} changes: {crashed_at}"
+            assert bench.log.log_end_offset == 39
+            names = {path.suffix for path in (bench.folder / "topic-0").iterdir()}
+            assert not names & {".cleaned", ".swap", ".deleted"}
+            if finished:
+                break
+        assert changes > 15
+        assert expected == {
+            "active": "1",
+            "always": "11",
+            "committed": "10",
+            **{f"key-{key}": f"value {value}" for key, value in ((0, 10), (2, 7), (3, 8), (4, 9))},
+        }
+
+    def test_what_a_crash_left_is_cleaned_again(self, tmp_path: Path) -> None:
+        for changes in range(0, 60, 7):
+            bench, _ = self.run_until(tmp_path / str(changes), changes, FOUR_GROUPS)
+            bench.log.release()
+            again = Bench(bench.folder, FOUR_GROUPS)
+            again.clean()
+            kept = [key for _, key, _ in pairs(records(again.log))]
+            assert len(set(kept)) == len(kept), f"after {changes} changes"
+
+
+class FullFiles(QuickFiles):
+    """A disk on which `room` more bytes can be written to compacted segments."""
+
+    def __init__(self, fault: type[DiskFault] = DiskFull) -> None:
+        self.room = 10**9
+        self._fault = fault
+
+    def append(self, file: SharedFile, position: int, buffers: Sequence[Bytes]) -> None:
+        if ".cleaned" in file.path:
+            self.room -= sum(map(len, buffers))
+            if self.room < 0:
+                raise self._fault(file.path, "No space left on device")
+        super().append(file, position, buffers)
+
+
+class TestDisks:
+    def test_a_full_disk_postpones_the_clean(self, tmp_path: Path) -> None:
+        files = FullFiles()
+        bench = Bench(tmp_path, files=files)
+        write_history(bench)
+        before = records(bench.log)
+        files.room = 100
+        cleaning = bench.cleaner.pick()
+        assert cleaning is not None
+        assert bench.cleaner.clean_now(cleaning) is Outcome.ABORTED
+        assert isinstance(cleaning.reason, DiskFull)
+        assert records(bench.log) == before
+        assert not list((tmp_path / "topic-0").glob("*.cleaned"))
+        files.room = 10**9
+        assert bench.clean()
+        assert len(records(bench.log)) < len(before)
+
+    def test_a_broken_disk_is_the_callers_to_know(self, tmp_path: Path) -> None:
+        files = FullFiles(DiskFault)
+        bench = Bench(tmp_path, files=files)
+        write_history(bench)
+        files.room = 100
+        cleaning = bench.cleaner.pick()
+        assert cleaning is not None
+        with pytest.raises(DiskFault, match="No space left"):
+            bench.cleaner.clean_now(cleaning)
+        assert bench.cleaner.state.in_progress == ()
+
+
+class TestThrottle:
+    def test_bytes_cost_time(self) -> None:
+        clock = ManualClock()
+        throttle = Throttle(clock, 1000)
+        assert throttle.debt_s(500) == 0.5
+        assert throttle.debt_s(500) == 1.0
+        clock.advance(1000)
+        assert throttle.debt_s(0) == 0
+
+    def test_idle_time_is_not_saved_up(self) -> None:
+        clock = ManualClock()
+        throttle = Throttle(clock, 1000)
+        clock.advance(10_000)
+        assert throttle.debt_s(1000) == 1.0
+
+    def test_without_a_limit_nothing_waits(self) -> None:
+        assert Throttle(ManualClock(), 1.7976931348623157e308).debt_s(10**12) < 1e-9
+
+    def test_a_waiting_clean_stops_at_once(self, tmp_path: Path) -> None:
+        slow = CleanerSettings(io_max_bytes_per_second=1, io_buffer_bytes=4096)
+        bench = Bench(tmp_path, settings=slow)
+        for _ in range(2):
+            bench.write(*((f"{number}", "x" * 1000) for number in range(600)))
+        bench.roll()
+        cleaning = bench.cleaner.pick()
+        assert cleaning is not None
+
+        async def main() -> None:
+            for work in bench.cleaner.clean(cleaning):
+                running = asyncio.ensure_future(asyncio.to_thread(work))
+                await asyncio.sleep(0)
+                bench.cleaner.abort_all()
+                await running
+
+        asyncio.run(main())
+        assert cleaning.outcome is Outcome.ABORTED
+
+
+def test_memory_for_keys_follows_the_dirty_range(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.write(("a", "1"))
+    bench.roll()
+    cleaning = bench.cleaner.pick()
+    assert cleaning is not None
+    assert cleaning._offsets.memory_bytes < 100 * BYTES_PER_SLOT
+
+
+# -- random histories ------------------------------------------------------------------------------
+
+KEYS = st.sampled_from(["a", "b", "c", "d"])
+PRODUCERS = st.sampled_from([-1, 3, 4])
+CHANGES = st.one_of(
+    st.tuples(
+        st.just("write"),
+        st.lists(st.tuples(KEYS, st.none() | st.integers(0, 9).map(str)), min_size=1, max_size=4),
+        st.sampled_from([Codec.NONE, Codec.NONE, Codec.LZ4]),
+    ),
+    st.tuples(
+        st.just("transact"),
+        st.sampled_from([3, 4]),
+        st.lists(st.tuples(KEYS, st.none() | st.integers(0, 9).map(str)), min_size=1, max_size=3),
+    ),
+    st.tuples(st.just("end"), st.sampled_from([3, 4]), st.booleans()),
+    st.tuples(st.just("roll")),
+    st.tuples(st.just("clean")),
+    st.tuples(st.just("wait"), st.sampled_from([400, 1100])),
+    st.tuples(st.just("expire")),
+    st.tuples(st.just("reopen"), st.booleans()),
+)
+Change = tuple[object, ...]
+
+
+class Model:
+    """The same history in a list: committed records in order, and what transactions hold back."""
+
+    def __init__(self) -> None:
+        self.visible: list[tuple[int, str, str | None]] = []
+        self.open: dict[int, list[tuple[int, str, str | None]]] = {}
+
+
+def apply(bench: Bench, model: Model, change: Change, others: Iterator[Change]) -> None:
+    match change:
+        case ("write", list() as written, Codec() as codec):
+            model.visible += [(bench.log.log_end_offset + n, *pair) for n, pair in enumerate(written)]
+            bench.write(*written, codec=codec)
+        case ("transact", int() as producer_id, list() as written):
+            held = model.open.setdefault(producer_id, [])
+            held += [(bench.log.log_end_offset + n, *pair) for n, pair in enumerate(written)]
+            bench.write(*written, producer_id=producer_id, transactional=True)
+        case ("end", int() as producer_id, bool() as is_commit):
+            if producer_id in model.open:
+                held = model.open.pop(producer_id)
+                model.visible += held if is_commit else []
+                bench.end(producer_id, committed=is_commit)
+        case ("roll",):
+            bench.roll()
+        case ("wait", int() as ms):
+            bench.clock.advance(ms)
+        case ("expire",):
+            bench.log.expire_producers(bench.clock.now_ms(), 1000)
+            for producer_id in set(bench.sequences) - set(bench.log.producers.producers):
+                bench.sequences[producer_id] = 0
+        case ("reopen", bool() as crashed):
+            bench.reopen(crashed=crashed)
+        case ("clean",) if (cleaning := bench.cleaner.pick()) is not None:
+            for work in bench.cleaner.clean(cleaning):
+                work()
+                if (other := next(others, None)) is not None and other[0] in ("write", "transact", "end"):
+                    apply(bench, model, other, iter(()))
+            assert cleaning.outcome is Outcome.CLEANED
+
+
+def check(bench: Bench, model: Model) -> None:
+    """Readers of committed data end with the model's table, and see only what was written."""
+    open_from = min((held[0][0] for held in model.open.values()), default=bench.log.log_end_offset)
+    seen = [row for row in pairs(committed(bench.log)) if row[0] < open_from]
+    model_rows = [row for row in sorted(model.visible) if row[0] < open_from]
+    assert set(seen) <= set(model_rows)
+    assert [row[0] for row in seen] == sorted({row[0] for row in seen})
+    last_seen: dict[str, str | None] = {key: value for _, key, value in seen}
+    last_written: dict[str, str | None] = {key: value for _, key, value in model_rows}
+    assert {k: v for k, v in last_seen.items() if v is not None} == {
+        k: v for k, v in last_written.items() if v is not None
+    }
+    lasts = [each.last_offset for each in batches(bench.log)]
+    assert lasts == sorted(set(lasts))
+
+
+@pytest.mark.slow
+@settings(max_examples=120)
+@given(st.lists(CHANGES, max_size=40), st.lists(CHANGES, max_size=20), st.sampled_from([5, 1000]))
+def test_any_history_compacts_to_its_last_values_while_appends_go_on(
+    changes: list[Change], others: list[Change], map_slots: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        slots = CleanerSettings(dedupe_buffer_bytes=map_slots * BYTES_PER_SLOT)
+        bench, model = Bench(Path(folder), settings=slots), Model()
+        meanwhile = iter(others)
+        for change in [*changes, ("roll",), ("clean",)]:
+            apply(bench, model, change, meanwhile)
+            check(bench, model)
+        bench.reopen()
+        check(bench, model)
