@@ -22,6 +22,7 @@ from kio.static.constants import EntityType
 
 from barnabas.protocol.schema import Field, Struct
 
+EXCHANGED = (EntityType.request, EntityType.response)
 _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 _MS = datetime.timedelta(milliseconds=1)
 

@@ -13,6 +13,7 @@ __all__ = ["BLOCK_BYTES", "BlockPool"]
 
 BLOCK_BYTES: Final = 128 * 1024
 _KEPT_PER_SIZE: Final = 4  # blocks that a pool remembers per size; more are left to the allocator
+_KEPT_BYTES_MAX: Final = 4 * 2**20  # and so are larger ones
 
 
 def _is_unused(block: bytearray) -> bool:
@@ -48,4 +49,5 @@ class BlockPool:
 
     def give(self, block: bytearray) -> None:
         """Takes a block back that may still have views."""
-        self._kept[len(block)].append(block)
+        if len(block) <= _KEPT_BYTES_MAX:
+            self._kept[len(block)].append(block)

@@ -127,22 +127,30 @@ class Inbound:
         elif rest <= COPY_BYTES:
             self._tail = bytes(self._view[self._start : self._end]) if rest else b""
             self._close()
-        elif self._start + self._room(self._view, self._start, rest) > len(self._view):
+        elif self._is_cramped(rest):
             self._tail = bytes(self._view[self._start : self._end])
             self._close()
             self._open()
 
-    def _room(self, data: bytes | memoryview, position: int, started: int) -> int:
-        """How large a block an unfinished frame may have now; always more than has arrived of it."""
-        if started < _SIZE.size:
-            return BLOCK_BYTES
-        deserved = max(BLOCK_BYTES, GROWTH * started, self._earned + _SLACK_BYTES)
-        return min(self._whole(data, position) + _SLACK_BYTES, deserved)
+    def _is_cramped(self, started: int) -> bool:
+        """Whether the unfinished frame should move to a block of its own now."""
+        free = len(self._view) - self._end
+        whole = self._whole(self._view, self._start)
+        if whole - started <= free:
+            return False
+        return free < COPY_BYTES or self._deserved(started) >= whole
+
+    def _deserved(self, started: int) -> int:
+        """How many bytes an unfinished frame may hold when `started` of them have arrived."""
+        return max(BLOCK_BYTES, GROWTH * started, self._earned + _SLACK_BYTES)
 
     def _open(self) -> None:
         """Takes a block and puts the unfinished bytes at its front."""
         tail = self._tail
-        self._block = self._pool.take(self._room(tail, 0, len(tail)))
+        room = BLOCK_BYTES
+        if len(tail) >= _SIZE.size:
+            room = min(self._whole(tail, 0) + _SLACK_BYTES, self._deserved(len(tail)))
+        self._block = self._pool.take(room)
         self._view = memoryview(self._block)
         self._start, self._end = 0, len(tail)
         self._view[: self._end] = tail
