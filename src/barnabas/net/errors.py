@@ -11,9 +11,19 @@
 A peer that sends nonsense raises PeerFault, which is never worth a retry on the same connection.
 """
 
+import os
+
 from barnabas.base.errors import BarnabasError, ConfigFault, StorageFault
 
-__all__ = ["ConnectFailed", "FileCut", "ListenFault", "PeerGone", "PeerTimeout", "PeerUnavailable"]
+__all__ = [
+    "ConnectFailed",
+    "FileCut",
+    "ListenFault",
+    "PeerGone",
+    "PeerTimeout",
+    "PeerUnavailable",
+    "cause_of",
+]
 
 
 class ListenFault(ConfigFault):
@@ -40,3 +50,10 @@ class PeerTimeout(PeerUnavailable):
 
 class PeerGone(PeerUnavailable):
     """The connection ended before the answer; whether the request took effect is not known."""
+
+
+def cause_of(error: OSError) -> str:
+    """The system's words for an error; asyncio puts its own, with the address again, in their place."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

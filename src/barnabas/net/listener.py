@@ -5,7 +5,7 @@ import socket
 from dataclasses import dataclass, field
 from typing import Final
 
-from barnabas.net.errors import ListenFault
+from barnabas.net.errors import ListenFault, cause_of
 from barnabas.net.limits import ConnectionLimits
 
 __all__ = ["Listener", "open_listener"]
@@ -112,5 +112,5 @@ def _fault(listener: Listener, error: OSError) -> ListenFault:
     elif error.errno == errno.EACCES:
         cause = "the system does not let this user listen on it; choose a port above 1023"
     else:
-        cause = error.strerror or str(error)
+        cause = cause_of(error)
     return ListenFault(f"listener {listener.name} cannot listen on {address}: {cause}")

@@ -13,7 +13,7 @@ from collections import deque
 from typing import Final, Self, TypeVar
 
 from barnabas.base.errors import BarnabasError, Closed, PeerFault
-from barnabas.net.errors import ConnectFailed, PeerGone, PeerTimeout
+from barnabas.net.errors import ConnectFailed, PeerGone, PeerTimeout, cause_of
 from barnabas.net.sending import SendQueue
 from barnabas.protocol.connection import BlockPool, ClientConnection, Response
 from barnabas.protocol.schema import Message
@@ -60,7 +60,7 @@ class Peer:
         except TimeoutError as error:
             raise ConnectFailed(f"{address} did not take the connection within {timeout_ms} ms") from error
         except OSError as error:
-            raise ConnectFailed(f"cannot connect to {address}: {error.strerror or error}") from error
+            raise ConnectFailed(f"cannot connect to {address}: {cause_of(error)}") from error
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         protocol = ClientConnection(client_id=client_id, frame_bytes_max=response_bytes_max, pool=pool)
         return cls(sock, address, protocol)
@@ -136,7 +136,7 @@ class Peer:
         except BlockingIOError:
             return
         except OSError as error:
-            self._finish(PeerGone(self._gone_text(error.strerror or str(error))))
+            self._finish(PeerGone(self._gone_text(cause_of(error))))
             return
         if count == 0:
             self._finish(PeerGone(self._gone_text("it was closed by the other side")))
@@ -157,7 +157,7 @@ class Peer:
         try:
             is_empty = self._sending.flush(self._sock)
         except OSError as error:
-            self._finish(PeerGone(self._gone_text(error.strerror or str(error))))
+            self._finish(PeerGone(self._gone_text(cause_of(error))))
             return
         if is_empty is self._is_writing:
             self._is_writing = not is_empty

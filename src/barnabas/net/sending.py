@@ -75,13 +75,14 @@ class SendQueue:
                 buffers[0] = memoryview(first)[sent:]
             return sent
         gathered: list[bytes | bytearray | memoryview] = []
-        more = 0
+        more = total = 0
         for buffer in buffers:
             if isinstance(buffer, FileSlice):
                 more = socket.MSG_MORE  # the head of an answer and its records in one packet
                 break
             gathered.append(buffer)
-            if len(gathered) == _GATHER_MAX:
+            total += len(buffer)
+            if len(gathered) == _GATHER_MAX or total >= TURN_BYTES:
                 break
         sent = left = sock.sendmsg(gathered, (), more)
         for buffer in gathered:

@@ -18,6 +18,7 @@ from barnabas.base.clock import Clock, SystemClock
 from barnabas.net.admission import Admission
 from barnabas.net.budget import Budget
 from barnabas.net.connection import Connection, OnClosed, OnRequest
+from barnabas.net.errors import cause_of
 from barnabas.net.limits import ServerLimits
 from barnabas.net.listener import Listener, open_listener
 from barnabas.net.log_gate import LogGate
@@ -157,7 +158,7 @@ class Server:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self.log_gate.warning("cannot accept connections: %s", error.strerror)
+                self.log_gate.warning("cannot accept connections: %s", cause_of(error))
                 if error.errno in _OUT_OF_RESOURCES:
                     self._pause(listening, _PAUSE_MS)
                 return  # anything else is the fault of one client's network, and of that one only
