@@ -148,9 +148,9 @@ _OWN = ConfigTable(
     ),
     Key(
         "barnabas.offload.bytes",
-        262_144,
+        4 * 1024 * 1024,
         at_least(0),
-        doc="Record batches of at least this size are checked off the event loop.",
+        doc="Record batches that cost as much to check as this many plain bytes are checked on a thread.",
     ),
     Key(
         "barnabas.shutdown.timeout.ms",

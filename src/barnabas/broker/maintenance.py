@@ -5,14 +5,17 @@ M2  Blocking work (fsync, removing files, compaction) runs on threads; state cha
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from barnabas.base.errors import BarnabasError, StorageFault
 from barnabas.broker.services import Services
+from barnabas.log.cleaner import Cleaner, CleanerSettings
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import Files
+from barnabas.log.partition_log import PartitionLog
 from barnabas.log.retention import enforce_retention
 from barnabas.replication.partition import Partition
 
@@ -27,12 +30,19 @@ Round = Callable[[], Awaitable[None]]
 class Maintenance:
     """The periodic tasks of one broker, from `start` to `stop`."""
 
-    __slots__ = ("_directories", "_files", "_services", "_tasks")
+    __slots__ = ("_directories", "_files", "_services", "_tasks", "cleaner")
 
     def __init__(self, services: Services, directories: LogDirectories, files: Files) -> None:
         self._services = services
         self._directories = directories
         self._files = files
+        self.cleaner = Cleaner(
+            files,
+            services.clock,
+            CleanerSettings.of(services.settings),
+            logs=lambda: [partition.log for partition in services.partitions if partition.state is not None],
+            high_watermark=self._high_watermark,
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -45,12 +55,20 @@ class Maintenance:
         for setting, work in rounds:
             self._tasks.append(asyncio.create_task(self._every(partial(self._interval, setting), work)))
         self._tasks.append(asyncio.create_task(self._every(lambda: FLUSH_CHECK_MS, self.flush)))
+        if self._services.settings.boolean("log.cleaner.enable"):
+            backoff = partial(self._interval, "log.cleaner.backoff.ms")
+            self._tasks.append(asyncio.create_task(self._every(backoff, self.compact)))
 
     async def stop(self) -> None:
+        self.cleaner.abort_all()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+
+    def _high_watermark(self, log: PartitionLog) -> int:
+        partition = self._services.partitions.get(*log.topic_partition)
+        return partition.high_watermark if partition is not None and partition.state is not None else 0
 
     def _interval(self, setting: str) -> int:
         return self._services.settings.integer(setting)
@@ -70,12 +88,7 @@ class Maintenance:
         now_ms = self._services.clock.now_ms()
         for partition in self._services.partitions:
             if partition.log.flush_due(now_ms):
-                await self.flush_log(partition)
-
-    async def flush_log(self, partition: Partition) -> None:
-        job = partition.log.begin_flush()
-        await self._services.offload.run(job.run)
-        partition.log.finish_flush(job, now_ms=self._services.clock.now_ms())
+                await self._services.flusher.flush(partition.log)
 
     async def checkpoint_high_watermarks(self) -> None:
         marks = {
@@ -104,6 +117,19 @@ class Maintenance:
                 _log.error("retention of %s: %s", partition.topic_partition, fault)
             await asyncio.sleep(0)
         await self._services.offload.run(self._directories.purge)
+
+    async def compact(self) -> None:
+        """Compacts one log after the other, the filthiest first, until none is worth it."""
+        self.cleaner.configure(CleanerSettings.of(self._services.settings))
+        while (cleaning := self.cleaner.pick()) is not None:
+            with contextlib.closing(self.cleaner.clean(cleaning)) as steps:
+                for work in steps:
+                    await self._services.offload.run(work)
+
+    def forget(self, partition: Partition) -> None:
+        """The partition is about to be deleted or closed: whatever compacts it gives up."""
+        self.cleaner.abort(partition.topic_partition)
+        self._services.flusher.forget(partition.topic_partition)
 
     async def expire_producers(self) -> None:
         expiration_ms = self._services.settings.integer("producer.id.expiration.ms")

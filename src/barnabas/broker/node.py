@@ -24,6 +24,7 @@ from barnabas.broker.configs import ConfigAdmin
 from barnabas.broker.delayed import Purgatory
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.flushing import Flusher
 from barnabas.broker.groups import GroupHost
 from barnabas.broker.loop_timers import LoopTimers
 from barnabas.broker.maintenance import Maintenance
@@ -40,6 +41,7 @@ from barnabas.metadata.image import Endpoint
 from barnabas.net.limits import ConnectionLimits, ServerLimits
 from barnabas.net.listener import Listener
 from barnabas.net.server import Server
+from barnabas.replication.partition import Partition
 from barnabas.store import paths
 from barnabas.store.embedded import open_embedded
 from barnabas.store.tree import Store
@@ -108,6 +110,12 @@ class Node:
         self._exits.push_async_callback(server.stop, 0)
         self.endpoints = self._bind(server)
         await self._register(store, cluster)
+        maintenance = Maintenance(services, directories, self._files)
+
+        def gone(partition: Partition) -> None:
+            maintenance.forget(partition)
+            groups.on_gone(partition)
+
         replicas = LocalReplicas(
             node_id=self.node_id,
             directories=directories,
@@ -115,15 +123,15 @@ class Node:
             configs=configs,
             on_moved=services.purgatory.moved,
             led=groups.on_led,
-            gone=groups.on_gone,
+            gone=gone,
         )
         groups.start()
         self._exits.push_async_callback(groups.stop)
         await replicas.start(cluster.image)
         cluster.follow(replicas.follow)
         cluster.follow(groups.follow)
-        maintenance = Maintenance(services, directories, self._files)
         maintenance.start()
+        self._exits.push_async_callback(services.flusher.drain)
         self._exits.push_async_callback(maintenance.checkpoint_high_watermarks)
         self._exits.push_async_callback(maintenance.stop)
         self._exits.push_async_callback(dispatcher.drain)
@@ -195,6 +203,7 @@ class Node:
             configs=configs,
             groups=groups.coordinator,
             offload=offload,
+            flusher=Flusher(offload, self._clock),
         )
         return services, groups
 

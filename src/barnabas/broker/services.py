@@ -8,6 +8,7 @@ from barnabas.broker.cluster import Cluster
 from barnabas.broker.configs import ConfigAdmin
 from barnabas.broker.delayed import Purgatory
 from barnabas.broker.fetch_sessions import FetchSessions
+from barnabas.broker.flushing import Flusher
 from barnabas.broker.offload import Offload
 from barnabas.broker.partitions import PartitionTable
 from barnabas.broker.producer_ids import ProducerIds
@@ -35,6 +36,7 @@ class Services:
     configs: ConfigAdmin
     groups: GroupCoordinator
     offload: Offload
+    flusher: Flusher
 
     @property
     def image(self) -> ClusterImage:

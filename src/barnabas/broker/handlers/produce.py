@@ -7,7 +7,7 @@ v10 names the current leader; v13 names topics by id.  Large batches are checked
 Not done: transactional batches (no partition can be in a transaction yet), quotas (throttle is 0).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from functools import partial
 
 from barnabas.base.errors import BarnabasError
@@ -45,10 +45,15 @@ FIRST_ZSTD_VERSION = 7
 FIRST_LEADER_HINT_VERSION = 10
 FIRST_TOPIC_ID_VERSION = 13
 
+SMALL_BYTES = 16_384  # below this a thread costs more than it gives
+DECOMPRESSION_COST = 32  # a compressed byte takes about as long as so many plain ones
+RECORD_COST = 64  # and so does a record
+_ATTRIBUTES = 5  # places in a batch header
+_RECORD_COUNT = 12
+
 Answer = ProduceResponse | Awaitable[ProduceResponse | None] | None
-# A partition's records once prepared: at once, or by a thread when the batch is large.
+# A partition's records, prepared by a thread, or the reason why they are refused.
 Prepared = PreparedAppend | BarnabasError
-Prepare = Callable[[], PreparedAppend]
 
 
 def handle(request: ProduceRequest, ctx: Context) -> Answer:
@@ -57,9 +62,10 @@ def handle(request: ProduceRequest, ctx: Context) -> Answer:
     offload_bytes = ctx.services.settings.integer("barnabas.offload.bytes")
     for topic in request.topic_data:
         for part in topic.partition_data:
-            if part.records is not None and len(part.records) >= offload_bytes:
+            if part.records is not None and _is_large(part.records, offload_bytes):
                 return _produce_large(request, ctx)
-    return _answer(request, ctx, _append_all(request, ctx, None))
+    result = _append_all(request, ctx, None)
+    return _flush_then_answer(request, ctx, result) if result.unflushed else _answer(request, ctx, result)
 
 
 async def _produce_large(request: ProduceRequest, ctx: Context) -> ProduceResponse | None:
@@ -76,17 +82,33 @@ async def _produce_large(request: ProduceRequest, ctx: Context) -> ProduceRespon
                 prepared[id(part)] = await ctx.services.offload.run(prepare)
             except BarnabasError as error:
                 prepared[id(part)] = error
-    return _answer(request, ctx, _append_all(request, ctx, prepared))
+    return await _flush_then_answer(request, ctx, _append_all(request, ctx, prepared))
+
+
+def _is_large(records: memoryview, offload_bytes: int) -> bool:
+    """Whether checking the batch takes long enough to leave the loop to others meanwhile.
+
+    What costs is the decompression, then the number of records; checksums run at memory speed.
+    """
+    size = len(records)
+    if size < SMALL_BYTES:
+        return False
+    header = read_header(records)
+    if header[_ATTRIBUTES] & ATTRIBUTE_CODEC_MASK:
+        size *= DECOMPRESSION_COST
+    count: int = header[_RECORD_COUNT]
+    return max(size, count * RECORD_COST) >= offload_bytes
 
 
 class _Appended:
     """What became of one request: the answer in the making, and what still has to be replicated."""
 
-    __slots__ = ("failed", "pending", "response")
+    __slots__ = ("failed", "pending", "response", "unflushed")
 
     def __init__(self) -> None:
         self.response = ProduceResponse()
         self.pending: list[tuple[Partition, int, PartitionProduceResponse]] = []
+        self.unflushed: list[tuple[Partition, PartitionProduceResponse]] = []
         self.failed = False
 
 
@@ -131,6 +153,10 @@ def _append(
         log_append_time_ms=done.log_append_time,
         log_start_offset=done.log_start_offset,
     )
+    if done.flush_due:
+        result.unflushed.append((partition, answer))
+    elif done.rolled:
+        ctx.services.flusher.flush_soon(partition.log)
     if request.acks == ACKS_ALL and not partition.committed(done.last_offset):
         result.pending.append((partition, done.last_offset, answer))
     return answer
@@ -150,7 +176,7 @@ def _one_batch(records: object, version: int) -> memoryview:
     if len(records) < HEADER_BYTES:
         raise InvalidRecord(f"{len(records)} bytes are no batch of records")
     header = read_header(records)
-    size, magic, attributes = header[1] + LENGTH_COUNTS_FROM, header[3], header[5]
+    size, magic, attributes = header[1] + LENGTH_COUNTS_FROM, header[3], header[_ATTRIBUTES]
     if magic != MAGIC:
         raise InvalidRecord(f"Produce v{version} takes batches of magic {MAGIC}, not {magic}")
     if size < len(records):
@@ -162,6 +188,19 @@ def _one_batch(records: object, version: int) -> memoryview:
     if attributes & ATTRIBUTE_TRANSACTIONAL:
         raise InvalidTransactionState("the partition is not part of a transaction of this producer")
     return records
+
+
+async def _flush_then_answer(
+    request: ProduceRequest, ctx: Context, result: _Appended
+) -> ProduceResponse | None:
+    """flush.messages wants these batches on disk before anybody is told that they are taken."""
+    for partition, answer in result.unflushed:
+        try:
+            await ctx.services.flusher.flush(partition.log)
+        except BarnabasError as error:
+            result.failed = True
+            answer.error_code, answer.error_message = code_of(error), str(error)
+    return _answer(request, ctx, result)
 
 
 def _answer(request: ProduceRequest, ctx: Context, result: _Appended) -> ProduceResponse | None:
