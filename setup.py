@@ -10,12 +10,9 @@ from typing import Any
 
 from setuptools import Extension, setup
 
-SOURCE = "src/barnabas/records/_kernel.pyx"
-PARTS = [
-    "src/barnabas/records/_kernel_walk.pxi",
-    "src/barnabas/records/_kernel_build.pxi",
-    "src/barnabas/records/_kernel_columns.pxi",
-]
+RECORDS = "src/barnabas/records"
+SOURCE = f"{RECORDS}/_kernel.pyx"
+PARTS = [f"{RECORDS}/_kernel_{part}.pxi" for part in ("walk", "build", "columns")]
 
 
 def extensions() -> list[Any]:
@@ -28,12 +25,11 @@ def extensions() -> list[Any]:
     kernel = Extension(
         "barnabas.records._kernel",
         [SOURCE],
-        depends=PARTS,
+        depends=[SOURCE, *PARTS],  # the source too: a source distribution takes it from here
         extra_compile_args=["-O3", "-g0"],
-        optional=True,  # a compiler that is missing or fails is a warning of the build, not its end
     )
-    compiled: Callable[..., list[Any]] = cythonize
-    return compiled(
+    translate: Callable[..., list[Any]] = cythonize
+    built = translate(
         [kernel],
         compiler_directives={
             "language_level": "3",
@@ -44,6 +40,13 @@ def extensions() -> list[Any]:
             "embedsignature": True,
         },
     )
+    for extension in built:
+        # A compiler that is missing or fails is a warning of the build, not its end.
+        extension.optional = True
+    return built
 
 
-setup(ext_modules=extensions())
+setup(
+    ext_modules=extensions(),
+    exclude_package_data={"barnabas.records": ["*.c", "*.pxi", "*.pyx"]},
+)
