@@ -12,7 +12,8 @@ from barnabas.base.types import ZERO_UUID
 from barnabas.broker.context import Context
 from barnabas.broker.error_codes import code_of
 from barnabas.broker.fetch_sessions import FetchPlan, Key, Wanted
-from barnabas.broker.old_formats import FIRST_ZSTD_VERSION, records_for_old_client
+from barnabas.broker.old_formats import FIRST_BATCH_VERSION, check_codec, legacy_records
+from barnabas.log.partition_log import ReadResult
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.fetch import (
     AbortedTransaction,
@@ -116,12 +117,7 @@ class _Attempt:
             if diverging is not None:
                 return diverging
         log = partition.log
-        read = partition.read(
-            wanted.fetch_offset,
-            max_bytes=min(wanted.max_bytes, left),
-            committed_only=self._committed_only,
-            min_one_batch=min_one_batch,
-        )
+        read = self._read_records(partition, wanted.fetch_offset, min(wanted.max_bytes, left), min_one_batch)
         records: Buffer = read.slice if read.slice is not None else b""
         aborted: list[AbortedTransaction] | None = None
         if self._committed_only:
@@ -129,8 +125,16 @@ class _Attempt:
                 AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
                 for txn in log.aborted_transactions(wanted.fetch_offset, read.next_offset)
             ]
-        if self._ctx.version < FIRST_ZSTD_VERSION and read.slice is not None:
-            records = records_for_old_client(read.slice, self._ctx.version, wanted.fetch_offset)
+        check_codec(log.config.codec, self._ctx.version)
+        if self._ctx.version < FIRST_BATCH_VERSION:
+            # Control batches are invisible to these readers, who would ask for the same offset for ever.
+            while read.slice is not None:
+                records = legacy_records(read.slice, self._ctx.version, wanted.fetch_offset)
+                if records:
+                    break
+                read = self._read_records(
+                    partition, read.next_offset, min(wanted.max_bytes, left), min_one_batch
+                )
         return PartitionData(
             partition_index=wanted.partition,
             error_code=0,
@@ -139,6 +143,13 @@ class _Attempt:
             log_start_offset=log.log_start_offset,
             aborted_transactions=aborted,
             records=records,
+        )
+
+    def _read_records(
+        self, partition: Partition, offset: int, max_bytes: int, min_one_batch: bool
+    ) -> ReadResult:
+        return partition.read(
+            offset, max_bytes=max_bytes, committed_only=self._committed_only, min_one_batch=min_one_batch
         )
 
     def _divergence(self, partition: Partition, wanted: Wanted) -> PartitionData | None:
