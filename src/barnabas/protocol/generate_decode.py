@@ -232,10 +232,11 @@ class _Writer:
             self.source.line(f"{items}.append({item})")
 
     def _structs(self, cls: type[Struct], attribute: str, count: str, where: str) -> None:
-        items, item = self.source.fresh("l"), self.source.fresh("o")
-        made = self.source.bind(cls.__name__, cls)
-        self.source.line(f"{attribute} = {items} = [new({made}) for _ in range({count})]")
-        with self.source.block(f"for {item} in {items}:"):
+        items = self.source.fresh("l")
+        self.source.line(f"{attribute} = {items} = []")
+        with self.source.block(f"for _ in range({count}):"):
+            item = self._new(cls)
+            self.source.line(f"{items}.append({item})")
             self._struct(cls, item, where)
             self._flush()
 

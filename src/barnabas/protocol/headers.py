@@ -7,8 +7,7 @@
 """
 
 from struct import Struct as Layout
-from struct import error as LayoutError
-from typing import Final, NamedTuple
+from typing import Final
 
 from barnabas.protocol.api import API, ApiKey
 from barnabas.protocol.errors import DecodeError, UnsupportedVersion
@@ -22,20 +21,15 @@ __all__ = [
     "response_header_version",
 ]
 
-_FIXED: Final = Layout(">hhi")
-_LENGTH: Final = Layout(">h")
+_FIXED: Final = Layout(">hhih")  # with the length of the client id
+_V0_BYTES: Final = 8
 
 _request_versions: dict[tuple[int, int], int] = {}
 
 
-class RequestHeader(NamedTuple):
-    """What stands before a request's body, and where the body starts."""
-
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    body_position: int
+# API key, API version, correlation id, client id, and where the body starts: a plain tuple, because
+# one is made per request.
+RequestHeader = tuple[int, int, int, str | None, int]
 
 
 def request_header_version(key: int, version: int) -> int:
@@ -71,26 +65,25 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
     size = len(frame)
     if size < _FIXED.size:
         raise DecodeError(f"a request of {size} bytes has no header")
-    key, version, correlation_id = _FIXED.unpack_from(frame)
+    key, version, correlation_id, length = _FIXED.unpack_from(frame)
     header = _request_versions.get((key, version))
     if header is None:
         header = request_header_version(key, version)
     if header == 0:
-        return RequestHeader(key, version, correlation_id, None, _FIXED.size)
+        return key, version, correlation_id, None, _V0_BYTES
+    position = _FIXED.size + length if length > 0 else _FIXED.size
+    if position > size:
+        raise DecodeError(f"client id of {length} bytes in a request of {size}")
     try:
-        (length,) = _LENGTH.unpack_from(frame, 8)
-        position = 10 + length if length > 0 else 10
-        if position > size:
-            raise DecodeError(f"client id of {length} bytes in a request of {size}")
         client_id = None if length < 0 else str(frame[10:position], "utf-8")
         if header == 2:
             tags = frame[position]
             position += 1
             if tags:
                 position = skip_tags(frame, position, tags)
-    except (LayoutError, IndexError, UnicodeDecodeError) as fault:
+    except (IndexError, UnicodeDecodeError) as fault:
         raise DecodeError(f"request header: {fault}") from fault
-    return RequestHeader(key, version, correlation_id, client_id, position)
+    return key, version, correlation_id, client_id, position
 
 
 def response_body_position(frame: memoryview, key: int, version: int) -> int:

@@ -14,7 +14,7 @@ and not a block; more than that is handed out in place.
 from struct import Struct as Layout
 from typing import Final
 
-from barnabas.protocol.blocks import BLOCK_BYTES, BlockPool
+from barnabas.protocol.blocks import BLOCK_BYTES, Block, BlockPool
 
 __all__ = ["COPY_BYTES", "GROWTH", "Inbound"]
 
@@ -23,7 +23,7 @@ GROWTH: Final = 8
 _SLACK_BYTES: Final = 4096  # read beyond a large frame: the next size and most small requests
 
 _SIZE: Final = Layout(">i")
-_NOTHING: Final = memoryview(b"")
+_size_at = _SIZE.unpack_from
 
 
 class Inbound:
@@ -33,14 +33,24 @@ class Inbound:
     is void after that.  A size outside 0 to `frame_bytes_max` sets `fault` and nothing is cut then.
     """
 
-    __slots__ = ("_block", "_earned", "_end", "_pool", "_start", "_tail", "_view", "fault", "frame_bytes_max")
+    __slots__ = (
+        "_block",
+        "_earned",
+        "_end",
+        "_is_shared",
+        "_pool",
+        "_start",
+        "_tail",
+        "fault",
+        "frame_bytes_max",
+    )
 
     def __init__(self, *, frame_bytes_max: int, pool: BlockPool | None = None) -> None:
         self.frame_bytes_max = frame_bytes_max
         self.fault: str | None = None
         self._pool = BlockPool() if pool is None else pool
-        self._block: bytearray | None = None
-        self._view = _NOTHING  # of the block
+        self._block: Block | None = None
+        self._is_shared = False  # frames were cut from the block in place
         self._start = 0  # first byte of the block that belongs to no complete frame
         self._end = 0  # first byte of the block that is not received
         self._tail = b""  # the unfinished bytes while no block is held
@@ -53,24 +63,35 @@ class Inbound:
 
     def space(self) -> memoryview:
         """Writable room for the next read, never empty."""
-        if self._block is None:
-            self._open()
-        started = self._end - self._start
-        if started >= _SIZE.size:
-            stop = self._start + self._whole(self._view, self._start)
+        block = self._block
+        if block is None:
+            block = self._open()
+        if self._end - self._start >= _SIZE.size:
+            stop = self._start + _whole(block.view, self._start)
             if stop - self._start > COPY_BYTES:
-                return self._view[self._end : stop + _SLACK_BYTES]
-        return self._view[self._end :]
+                return block.view[self._end : stop + _SLACK_BYTES]
+        return block.view[self._end :]
 
     def advance(self, count: int) -> list[memoryview]:
         """The frames that `count` more bytes complete, each without its size."""
-        assert 0 <= count <= len(self._view) - self._end, "more bytes than there was space"
+        block = self._block
+        assert block is not None, "space comes before advance"
+        assert 0 <= count <= len(block.view) - self._end, "more bytes than there was space"
         self._end += count
-        frames, stop = self._cut()
-        if frames and stop - self._start <= COPY_BYTES:
-            frames = self._copied(frames, stop)
-        self._start = stop
-        self._settle()
+        edges = self._edges(block.view)
+        if not edges:
+            frames = []
+        else:
+            first, stop = self._start, edges[-1][1]
+            if stop - first > COPY_BYTES:
+                view = block.view
+                frames = [view[begin:end] for begin, end in edges]
+                self._is_shared = True
+            else:
+                view = memoryview(bytearray(block.view[first:stop]))
+                frames = [view[begin - first : end - first] for begin, end in edges]
+            self._start = stop
+        self._settle(block)
         return frames
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[memoryview]:
@@ -85,82 +106,71 @@ class Inbound:
             left = left[count:]
         return frames
 
-    def _whole(self, data: bytes | memoryview, position: int) -> int:
-        """The bytes of the frame that starts at `position`, its size included."""
-        size: int = _SIZE.unpack_from(data, position)[0]
-        return _SIZE.size + size
-
-    def _cut(self) -> tuple[list[memoryview], int]:
-        """The complete frames in the block, and the position after the last one."""
-        frames: list[memoryview] = []
-        view, position, end = self._view, self._start, self._end
+    def _edges(self, view: memoryview) -> list[tuple[int, int]]:
+        """Where the complete frames in the block begin and end, without their sizes."""
+        edges = []
+        position, end, limit = self._start, self._end, self.frame_bytes_max
         while end - position >= 4:
-            (size,) = _SIZE.unpack_from(view, position)
-            if not 0 <= size <= self.frame_bytes_max:
-                self.fault = f"frame size {size} is outside 0 to {self.frame_bytes_max}"
+            (size,) = _size_at(view, position)
+            if not 0 <= size <= limit:
+                self.fault = f"frame size {size} is outside 0 to {limit}"
                 break
-            stop = position + 4 + size
+            position += 4
+            stop = position + size
             if stop > end:
                 break
-            frames.append(view[position + 4 : stop])
-            if stop - position > self._earned:
-                self._earned = stop - position
+            edges.append((position, stop))
+            if size > self._earned:
+                self._earned = size
             position = stop
-        return frames, position
+        return edges
 
-    def _copied(self, frames: list[memoryview], stop: int) -> list[memoryview]:
-        """The same frames in a buffer of their own."""
-        copy = memoryview(bytearray(self._view[self._start : stop]))
-        position = 0
-        for index, frame in enumerate(frames):
-            position += 4
-            end = position + len(frame)
-            frames[index] = copy[position:end]
-            position = end
-        return frames
-
-    def _settle(self) -> None:
+    def _settle(self, block: Block) -> None:
         """Keeps the unfinished bytes in the cheapest form that still has room for their frame."""
         rest = self._end - self._start
-        if self.fault is not None:
-            self._close()
-        elif rest <= COPY_BYTES:
-            self._tail = bytes(self._view[self._start : self._end]) if rest else b""
-            self._close()
-        elif self._is_cramped(rest):
-            self._tail = bytes(self._view[self._start : self._end])
-            self._close()
-            self._open()
+        if rest > COPY_BYTES and self.fault is None:
+            if self._is_cramped(block.view, rest):
+                self._tail = bytes(block.view[self._start : self._end])
+                self._close(block)
+                self._open()
+            return
+        self._tail = bytes(block.view[self._start : self._end]) if rest and self.fault is None else b""
+        self._close(block)
 
-    def _is_cramped(self, started: int) -> bool:
+    def _is_cramped(self, view: memoryview, started: int) -> bool:
         """Whether the unfinished frame should move to a block of its own now."""
-        free = len(self._view) - self._end
-        whole = self._whole(self._view, self._start)
+        free = len(view) - self._end
+        whole = _whole(view, self._start)
         if whole - started <= free:
             return False
         return free < COPY_BYTES or self._deserved(started) >= whole
 
     def _deserved(self, started: int) -> int:
         """How many bytes an unfinished frame may hold when `started` of them have arrived."""
-        return max(BLOCK_BYTES, GROWTH * started, self._earned + _SLACK_BYTES)
+        return max(BLOCK_BYTES, GROWTH * started, self._earned + 2 * _SLACK_BYTES)
 
-    def _open(self) -> None:
+    def _open(self) -> Block:
         """Takes a block and puts the unfinished bytes at its front."""
         tail = self._tail
         room = BLOCK_BYTES
         if len(tail) >= _SIZE.size:
-            room = min(self._whole(tail, 0) + _SLACK_BYTES, self._deserved(len(tail)))
-        self._block = self._pool.take(room)
-        self._view = memoryview(self._block)
-        self._start, self._end = 0, len(tail)
-        self._view[: self._end] = tail
-        self._tail = b""
+            room = min(_whole(tail, 0) + _SLACK_BYTES, self._deserved(len(tail)))
+        block = self._block = self._pool.take(room)
+        if tail:
+            self._end = len(tail)
+            block.view[: self._end] = tail
+            self._tail = b""
+        return block
 
-    def _close(self) -> None:
+    def _close(self, block: Block) -> None:
         """Gives the block back; frames that were cut from it keep it from being reused."""
-        assert self._block is not None, "only an open block is closed"
-        self._view.release()
-        self._pool.give(self._block)
+        self._pool.give(block, shared=self._is_shared)
         self._block = None
-        self._view = _NOTHING
+        self._is_shared = False
         self._start = self._end = 0
+
+
+def _whole(data: bytes | memoryview, position: int) -> int:
+    """The bytes of the frame that starts at `position`, its size included."""
+    size: int = _size_at(data, position)[0]
+    return _SIZE.size + size

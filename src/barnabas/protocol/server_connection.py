@@ -6,13 +6,15 @@ from typing import Final, NamedTuple
 from barnabas.base.buffers import Buffer
 from barnabas.protocol.blocks import BlockPool
 from barnabas.protocol.errors import ProtocolError
-from barnabas.protocol.headers import decode_request_header
+from barnabas.protocol.headers import RequestHeader, decode_request_header
 from barnabas.protocol.inbound import Inbound
 
 __all__ = ["RAW_KEY", "Request", "ServerConnection"]
 
-_SILENCE: Final[tuple[Buffer, ...]] = ()
 RAW_KEY: Final = -1  # stands for the API key of a bare SASL token, which has no header
+
+_RAW: Final[RequestHeader] = (RAW_KEY, 0, 0, None, 0)
+_new = tuple.__new__  # half the cost of calling a NamedTuple, once per request
 
 
 class Request(NamedTuple):
@@ -42,14 +44,15 @@ class ServerConnection:
     key RAW_KEY, and their answers are made with `encode_raw`.
     """
 
-    __slots__ = ("_inbound", "_next_ticket", "_outgoing", "_owed", "fault", "raw")
+    __slots__ = ("_early", "_inbound", "_next", "_oldest", "_outgoing", "fault", "raw")
 
     def __init__(self, *, frame_bytes_max: int, pool: BlockPool | None = None) -> None:
         self.fault: str | None = None
         self.raw = False
         self._inbound = Inbound(frame_bytes_max=frame_bytes_max, pool=pool)
-        self._next_ticket = 0
-        self._owed: dict[int, Iterable[Buffer] | None] = {}  # ticket -> response, oldest first
+        self._next = 0  # ticket of the next request
+        self._oldest = 0  # first ticket whose answer has not left; all below it have
+        self._early: dict[int, Iterable[Buffer]] = {}  # answers that wait for an older one
         self._outgoing: list[Buffer] = []
 
     @property
@@ -64,12 +67,7 @@ class ServerConnection:
     @property
     def unanswered(self) -> int:
         """How many requests wait for `finish`, or behind one that does."""
-        return len(self._owed)
-
-    @property
-    def unfinished_bytes(self) -> int:
-        """How many received bytes belong to a request that is not complete."""
-        return self._inbound.unfinished_bytes
+        return self._next - self._oldest
 
     def get_buffer(self) -> memoryview:
         """Writable room for the next read, never empty; void after `buffer_updated`."""
@@ -85,16 +83,19 @@ class ServerConnection:
 
     def finish(self, ticket: int, response: list[Buffer] | None) -> None:
         """Answers a request with a whole frame, or ends it without an answer (acks=0)."""
-        owed = self._owed
-        assert owed.get(ticket, _SILENCE) is None, f"request {ticket} is not open"
-        owed[ticket] = _SILENCE if response is None else response
-        while owed:
-            oldest = next(iter(owed))
-            answer = owed[oldest]
-            if answer is None:
-                return
-            self._outgoing += answer
-            del owed[oldest]
+        oldest, early = self._oldest, self._early
+        assert oldest <= ticket < self._next, f"request {ticket} is not open"
+        assert ticket not in early, f"request {ticket} is answered already"
+        if ticket != oldest:
+            early[ticket] = () if response is None else response
+            return
+        if response is not None:
+            self._outgoing += response
+        oldest += 1
+        while early and oldest in early:
+            self._outgoing += early.pop(oldest)
+            oldest += 1
+        self._oldest = oldest
 
     def data_to_send(self) -> list[Buffer]:
         """What to write out now, each buffer once."""
@@ -106,19 +107,15 @@ class ServerConnection:
             return []
         requests = []
         for frame in frames:
-            ticket = self._next_ticket
-            if self.raw:
-                request = Request(ticket, RAW_KEY, 0, 0, None, frame)
-            else:
-                try:
-                    key, version, correlation_id, client_id, position = decode_request_header(frame)
-                except ProtocolError as error:
-                    self.fault = str(error)
-                    break
-                request = Request(ticket, key, version, correlation_id, client_id, frame[position:])
-            self._next_ticket = ticket + 1
-            self._owed[ticket] = None
-            requests.append(request)
+            try:
+                header = _RAW if self.raw else decode_request_header(frame)
+            except ProtocolError as error:
+                self.fault = str(error)
+                break
+            key, version, correlation_id, client_id, position = header
+            body = frame[position:]
+            requests.append(_new(Request, (self._next, key, version, correlation_id, client_id, body)))
+            self._next += 1
         if self.fault is None:
             self.fault = self._inbound.fault
         return requests
