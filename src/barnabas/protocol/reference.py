@@ -23,8 +23,8 @@ def apis_page() -> str:
         rows.append((str(int(api.key)), api.key.title, str(api.versions), flexible))
     return _page(
         "APIs",
-        "Every API whose messages this package reads and writes, in all versions of the range, both ways. What"
-        " a broker serves is what it lists in its ApiVersions answer.",
+        "Every API whose messages this package reads and writes, in all versions of the range, both ways."
+        " What a broker serves is what it lists in its ApiVersions answer.",
         ("Key", "API", "Versions", "Flexible from"),
         rows,
     )
