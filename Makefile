@@ -6,7 +6,7 @@ WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix bench soak clean
+.PHONY: help run test check fix docs bench soak clean
 
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ soak: $(READY) ## The long random and kill -9 runs, an hour or so
 fix: $(READY) ## Format and mend what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(READY) ## Write the generated pages in docs/reference anew
+	$(BIN)/python -m barnabas.cli.reference docs/reference
 
 bench: $(READY) ## Every benchmark, as ratios to a peer in the same run
 	$(BIN)/python -m bench

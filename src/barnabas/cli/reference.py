@@ -1,0 +1,78 @@
+"""The reference pages in docs/reference, written from the tables and commands they describe.
+
+`python -m barnabas.cli.reference` rewrites them; the tidy test compares the committed ones with what is
+written here, so that a page cannot fall behind.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import click
+
+__all__ = ["PAGES", "write_pages"]
+
+
+def settings_page() -> str:
+    """Every setting of brokers and topics."""
+    from barnabas.broker.config import BROKER
+    from barnabas.log.config import TOPIC
+
+    return (
+        "# Settings\n\n"
+        "Names and defaults are Apache Kafka's; those that begin with `barnabas.` are ours. *Changes* says whether a\n"
+        "running broker takes a new value: cluster-wide (for all brokers or one), per-broker, or read-only (at the start).\n\n"
+        "## Topics\n\n"
+        "What a topic can override; otherwise the broker's setting of the matching name holds.\n\n"
+        f"{TOPIC.markdown()}\n"
+        "## Broker\n\n"
+        f"{BROKER.markdown()}"
+    )
+
+
+def commands_page() -> str:
+    """The help of every command."""
+    from barnabas.cli.main import cli
+
+    parts = ["# Commands\n", _help(cli, ["barnabas"])]
+    return "\n".join(parts)
+
+
+def _help(command: click.Command, path: list[str]) -> str:
+    context = click.Context(command, info_name=" ".join(path), terminal_width=100, max_content_width=100)
+    text = f"## {' '.join(path)}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None, name
+            text += "\n" + _help(below, [*path, name])
+    return text
+
+
+def _protocol_page(name: str) -> Callable[[], str]:
+    def page() -> str:
+        from barnabas.protocol.reference import PAGES as PROTOCOL_PAGES
+
+        return PROTOCOL_PAGES[name]()
+
+    return page
+
+
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "apis.md": _protocol_page("apis"),
+    "commands.md": commands_page,
+    "errors.md": _protocol_page("errors"),
+    "settings.md": settings_page,
+}
+
+
+def write_pages(folder: Path) -> None:
+    """Writes every page into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, page in PAGES.items():
+        (folder / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference"))

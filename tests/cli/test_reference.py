@@ -1,0 +1,30 @@
+"""barnabas.cli.reference: the generated pages."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.main import COMMANDS
+from barnabas.cli.reference import PAGES, write_pages
+
+COMMITTED = Path(__file__).resolve().parents[2] / "docs" / "reference"
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_the_committed_page_is_what_would_be_written_now(name: str) -> None:
+    current = (COMMITTED / name).read_text(encoding="utf-8")
+    assert current == PAGES[name](), f"docs/reference/{name} is old: run `make docs`"
+
+
+def test_nothing_else_is_in_the_folder() -> None:
+    assert sorted(path.name for path in COMMITTED.iterdir()) == sorted(PAGES)
+
+
+def test_every_command_is_described() -> None:
+    page = PAGES["commands.md"]()
+    assert all(f"## barnabas {name}\n" in page for name in COMMANDS)
+
+
+def test_pages_are_written_where_asked(tmp_path: Path) -> None:
+    write_pages(tmp_path / "new")
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(PAGES)
