@@ -65,6 +65,11 @@ class ServerConnection:
         self._inbound.frame_bytes_max = limit
 
     @property
+    def unfinished_bytes(self) -> int:
+        """Bytes received of a request that is not whole yet."""
+        return self._inbound.unfinished_bytes
+
+    @property
     def unanswered(self) -> int:
         """How many requests wait for `finish`, or behind one that does."""
         return self._next - self._oldest
