@@ -47,6 +47,13 @@ def test_answers_may_be_read_into_the_connections_own_buffer() -> None:
     assert response.message == HeartbeatResponse()
 
 
+def test_a_started_answer_is_counted_in_bytes() -> None:
+    client = connected()
+    client.send(HeartbeatRequest(), 4)
+    client.receive(heartbeat_answer(0)[:7])
+    assert client.unfinished_bytes == 7
+
+
 def test_a_request_without_an_answer_is_not_waited_for() -> None:
     client = connected()
     client.send(ProduceRequest(acks=0), 9, answered=False)

@@ -16,7 +16,9 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.schema import Message
 from barnabas.protocol.server_connection import ServerConnection
+from barnabas.protocol.storage.stored import Stored
 
+from .declared import stored_classes
 from .recorded import BROKERS, exchanges
 
 _NEWEST = [cls for key in ApiKey for cls in (API[key].request, API[key].response)]
@@ -33,6 +35,21 @@ def test_random_bytes_are_decoded_or_refused(cls: type[Message]) -> None:
     @given(st.binary(max_size=200), st.integers(cls.VERSIONS.low, cls.VERSIONS.high))
     def check(data: bytes, version: int) -> None:
         decodes_or_refuses(cls, version, data)
+
+    check()
+
+
+@pytest.mark.parametrize("cls", stored_classes(), ids=lambda cls: str(cls.__name__))
+def test_random_bytes_in_an_internal_topic_are_decoded_or_refused(cls: type[Stored]) -> None:
+    versions = st.integers(cls.VERSIONS.low, cls.VERSIONS.high).map(
+        lambda version: version.to_bytes(2, "big")
+    )
+
+    @settings(max_examples=20)
+    @given(versions | st.binary(max_size=3), st.binary(max_size=100))
+    def check(version: bytes, data: bytes) -> None:
+        with suppress(ProtocolError):
+            cls.decode_versioned(version + data)
 
     check()
 

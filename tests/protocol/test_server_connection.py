@@ -33,6 +33,12 @@ def test_requests_may_be_read_into_the_connections_own_buffer() -> None:
     assert request.correlation_id == 5
 
 
+def test_a_started_request_is_counted_in_bytes() -> None:
+    connection, _ = opened(1)
+    connection.receive(heartbeat(1)[:7])
+    assert connection.unfinished_bytes == 7
+
+
 class TestResponsesLeaveInRequestOrder:
     def test_an_early_second_answer_waits_for_the_first(self) -> None:
         connection, (first, second) = opened(2)

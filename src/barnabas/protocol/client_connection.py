@@ -94,6 +94,11 @@ class ClientConnection:
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """How many received bytes belong to a frame that is not complete."""
+        return self._inbound.unfinished_bytes
+
     def get_buffer(self) -> memoryview:
         """Writable room for the next read, never empty; void after `buffer_updated`."""
         return self._inbound.space()
