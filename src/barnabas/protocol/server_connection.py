@@ -74,11 +74,6 @@ class ServerConnection:
         """How many requests wait for `finish`, or behind one that does."""
         return self._next - self._oldest
 
-    @property
-    def unfinished_bytes(self) -> int:
-        """How many received bytes belong to a frame that is not complete."""
-        return self._inbound.unfinished_bytes
-
     def get_buffer(self) -> memoryview:
         """Writable room for the next read, never empty; void after `buffer_updated`."""
         return self._inbound.space()
