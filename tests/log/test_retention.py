@@ -1,18 +1,27 @@
 """Retention plans, rule by rule."""
 
+import logging
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.log.config import LogConfig
+from barnabas.log.files import OsFiles
 from barnabas.log.retention import (
     Deletion,
     Reason,
     RetentionLimits,
     RetentionPlan,
     SegmentSummary,
+    enforce_retention,
     plan_retention,
+    summarize,
 )
+from tests.log._make import NOW_MS, append, batch, offsets, open_log
 
 NOW = 1_000_000
 
@@ -161,3 +170,43 @@ def test_any_plan_takes_a_prefix_below_the_high_watermark_and_leaves_a_segment(
     assert gone(made) == [segment.base_offset for segment in log[: len(made.deletions)]]
     assert start <= made.log_start_offset <= max(start, high_watermark)
     assert made.roll_first == (len(made.deletions) == len(log))
+
+
+class TestEnforcing:
+    def test_old_segments_are_renamed_and_later_removed(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        log = open_log(tmp_path, LogConfig(retention_ms=1000, file_delete_delay_ms=500))
+        for age in (5000, 3000, 10):
+            append(log, batch(timestamp=NOW_MS - age))
+            log.roll(NOW_MS)
+        with caplog.at_level(logging.INFO):
+            plan = enforce_retention(log, OsFiles(), high_watermark=3, now_ms=NOW_MS)
+        assert gone(plan) == [0, 1]
+        assert "topic-0: segment 0 goes (retention.ms): is 5000 ms old, retention.ms=1000" in caplog.text
+        assert (log.log_start_offset, offsets(log)) == (2, [2])
+        assert (tmp_path / "00000000000000000000.log.deleted").exists()
+        log.purge(NOW_MS + 500)
+        assert not list(tmp_path.glob("*.deleted"))
+
+    def test_an_expired_active_segment_is_rolled_first(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path, LogConfig(retention_ms=1000))
+        append(log, batch(timestamp=NOW_MS - 5000))
+        enforce_retention(log, OsFiles(), high_watermark=1, now_ms=NOW_MS)
+        assert (log.log_start_offset, log.log_end_offset, log.segments.bases) == (1, 1, [1])
+
+    def test_deleted_records_take_their_segments_along(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path, LogConfig(compact=True, delete=False))
+        for _ in range(3):
+            append(log, batch(2))
+            log.roll(NOW_MS)
+        log.advance_log_start(3)
+        enforce_retention(log, OsFiles(), high_watermark=6, now_ms=NOW_MS)
+        assert (log.log_start_offset, log.segments.bases) == (3, [2, 4, 6])
+
+    def test_records_without_a_time_are_as_old_as_their_file(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path)
+        append(log, batch(timestamp=-1))
+        log.roll(NOW_MS)
+        os.utime(log.segments[0].path, (1234, 1234))
+        assert summarize(log, OsFiles())[0].largest_timestamp_ms == 1_234_000
