@@ -21,8 +21,9 @@ def settings_page() -> str:
 
     return (
         "# Settings\n\n"
-        "Names and defaults are Apache Kafka's; those that begin with `barnabas.` are ours. *Changes* says whether a\n"
-        "running broker takes a new value: cluster-wide (for all brokers or one), per-broker, or read-only (at the start).\n\n"
+        "Names and defaults are Apache Kafka's; those that begin with `barnabas.` are ours.\n"
+        "*Changes* says whether a running broker takes a new value: cluster-wide (for all brokers or one),\n"
+        "per-broker, or read-only (at the start).\n\n"
         "## Topics\n\n"
         "What a topic can override; otherwise the broker's setting of the matching name holds.\n\n"
         f"{TOPIC.markdown()}\n"
