@@ -12,7 +12,7 @@ from setuptools import Extension, setup
 
 RECORDS = "src/barnabas/records"
 SOURCE = f"{RECORDS}/_kernel.pyx"
-PARTS = [f"{RECORDS}/_kernel_{part}.pxi" for part in ("walk", "build", "columns")]
+PARTS = [f"{RECORDS}/_kernel_{part}.pxi" for part in ("walk", "build", "columns", "compact")]
 
 
 def extensions() -> list[Any]:

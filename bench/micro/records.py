@@ -181,11 +181,14 @@ def walking(compiled: Kernel, plain: Kernel) -> list[Task]:
     payload = bytes(compiled.encode(ROWS))
     mask = bytes(i % 2 for i in range(COUNT))
     one = bytes(compiled.encode(ROWS[:1]))
+    offsets = compiled.OffsetMap(1_000_000, bytes(16))
     return [
         Task("check", COUNT, partial(compiled.check, payload, COUNT, NOW), aim=20),
         Task("check, one record a batch", 1, partial(compiled.check, one, 1, NOW)),
         Task("check, plain twin", COUNT, partial(plain.check, payload, COUNT, NOW)),
         Task("keys, for compaction", COUNT, partial(compiled.keys, payload, COUNT, 0)),
+        Task("offset map: put", COUNT, partial(offsets.put, payload, COUNT, 0)),
+        Task("offset map: retain", COUNT, partial(offsets.retain, payload, COUNT, 0, tombstones=True)),
         Task("filter, every second record", COUNT, partial(compiled.filter, payload, COUNT, mask)),
         Task("filter with new timestamps", COUNT, partial(compiled.filter, payload, COUNT, mask, 12345)),
     ]

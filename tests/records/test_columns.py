@@ -244,6 +244,9 @@ class TestTransactions:
         assert rest.column("value").to_pylist() == [b"kept 7"]
         assert reader.next_offset == 10
 
+    def test_markers_below_the_start_still_end_their_transactions(self) -> None:
+        assert values_of(read_columns(self.log(), aborted=[(7, 1), (7, 5)], start_offset=7)) == [b"kept 7"]
+
     def test_batches_without_a_transaction_of_the_same_producer_stay(self) -> None:
         data = batch(b"idempotent", at=1, producer_id=7, producer_epoch=0, base_sequence=0)
         assert values_of(read_columns(data, aborted=[(7, 0)])) == [b"idempotent"]

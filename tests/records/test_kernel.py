@@ -85,7 +85,9 @@ class TestChoosing:
         assert set(wanted) <= set(_kernel_plain.__all__)
         for name in wanted:
             ours, theirs = getattr(PLAIN, name), getattr(COMPILED, name)
-            if inspect.isclass(ours):
+            if not inspect.isclass(ours):
+                assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
+            else:
                 members = {member for member in vars(ours) if not member.startswith("_")}
                 missing = members - set(dir(theirs))
                 assert missing == set(), f"{name} lacks {missing}"

@@ -37,8 +37,16 @@ def calls(kernel: Kernel, payload: bytes, count: int) -> Iterator[tuple[str, Cal
     mask = bytes(i % 2 for i in range(max(count, 0)))
     yield "filter", lambda: kernel.filter(payload, count, mask)
     yield "filter shifted", lambda: kernel.filter(payload, count, mask, -(2**40))
+    yield "offset map", partial(learn_and_retain, kernel, payload, count)
     for wanted in (63, 8, 16, 33):
         yield f"columns {wanted}", partial(columns, kernel, payload, count, wanted)
+
+
+def learn_and_retain(kernel: Kernel, payload: bytes, count: int) -> list[Any]:
+    offsets = kernel.OffsetMap(50, bytes(16))
+    learnt = outcome(partial(offsets.put, payload, count, 7, start_offset=8))
+    retained = outcome(partial(offsets.retain, payload, count, 7, tombstones=False))
+    return [learnt, retained, len(offsets), offsets.latest_offset]
 
 
 def columns(kernel: Kernel, payload: bytes, count: int, wanted: int) -> list[Any]:

@@ -1,6 +1,7 @@
 """The compiled kernel has the names and signatures of its plain twin; test_kernel compares them."""
 
 from barnabas.records._kernel_plain import ColumnBuilder as ColumnBuilder
+from barnabas.records._kernel_plain import OffsetMap as OffsetMap
 from barnabas.records._kernel_plain import PayloadBuilder as PayloadBuilder
 from barnabas.records._kernel_plain import Record as Record
 from barnabas.records._kernel_plain import check as check

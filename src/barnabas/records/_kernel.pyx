@@ -10,7 +10,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawRealloc
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -18,6 +18,7 @@ from libc.string cimport memcpy, memset
 
 from barnabas.base.errors import Misuse
 from barnabas.records._columns_plain import BinaryColumn, Columns, HeaderColumn, mended_text
+from barnabas.records._compact_plain import Retained
 from barnabas.records._kernel_plain import Checked, header_tuples
 from barnabas.records.errors import TooLarge
 from barnabas.records.faults import malformed
@@ -384,3 +385,4 @@ def filter(payload, int64_t count, keep, int64_t timestamp_shift=0):
 
 
 include "_kernel_columns.pxi"
+include "_kernel_compact.pxi"

@@ -21,6 +21,7 @@ from barnabas.records._columns_plain import (
     read_header_pairs,
     read_time,
 )
+from barnabas.records._compact_plain import OffsetMap
 from barnabas.records._walk_plain import (
     INT32_MAX,
     INT64_MAX,
@@ -39,6 +40,7 @@ from barnabas.records.faults import malformed
 __all__ = [
     "Checked",
     "ColumnBuilder",
+    "OffsetMap",
     "PayloadBuilder",
     "Record",
     "check",

@@ -126,18 +126,20 @@ class ColumnReader:
     def feed(self, records: Data, aborted: Iterable[tuple[int, int]] | None = None) -> Iterator[Any]:
         """Read the batches of one fetch; `aborted` has its (producer id, first offset) pairs.
 
-        None of them means that everything is wanted (read_uncommitted).  Work is done as it is iterated.
+        None of them means that everything is wanted (read_uncommitted).  Work is done as it is iterated;
+        go through all of it before the next call.
         Raises RecordError; rows of the batches before the bad one are kept, and next_offset names it.
         """
         filtered = None if aborted is None else _Aborted(aborted)
         for batch in iter_batches(memoryview(records)):
             if self.done:
                 return
-            if batch.next_offset <= self.next_offset:
-                continue
             if self._check_crc:
                 batch.check()
+            # Asked of every batch, also of those that were read before: their markers end transactions.
             dropped = filtered is not None and filtered.drops(batch)
+            if batch.next_offset <= self.next_offset:
+                continue
             if not (dropped or batch.is_control or batch.record_count == 0):
                 yield from self._read(batch)
             self.next_offset = max(self.next_offset, min(batch.next_offset, self._end_offset))

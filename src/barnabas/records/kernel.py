@@ -20,13 +20,14 @@ from barnabas.records._kernel_plain import Checked
 from barnabas.records._walk_plain import INT64_MIN, Data, Header
 
 if TYPE_CHECKING:
-    from barnabas.records._kernel_plain import ColumnBuilder, PayloadBuilder, Record
+    from barnabas.records._kernel_plain import ColumnBuilder, OffsetMap, PayloadBuilder, Record
 
 __all__ = [
     "IMPLEMENTATION",
     "Checked",
     "ColumnBuilder",
     "Kernel",
+    "OffsetMap",
     "PayloadBuilder",
     "Record",
     "check",
@@ -49,6 +50,9 @@ class Kernel(Protocol):
 
     @property
     def ColumnBuilder(self) -> type[_kernel_plain.ColumnBuilder]: ...
+
+    @property
+    def OffsetMap(self) -> type[_kernel_plain.OffsetMap]: ...
 
     def decode(
         self,
@@ -122,6 +126,7 @@ IMPLEMENTATION: Final = "plain" if _chosen is _kernel_plain else "compiled"
 
 if not TYPE_CHECKING:
     ColumnBuilder = _chosen.ColumnBuilder
+    OffsetMap = _chosen.OffsetMap
     PayloadBuilder = _chosen.PayloadBuilder
     Record = _chosen.Record
 check = _chosen.check
