@@ -44,6 +44,17 @@ def test_the_constructor_takes_keywords_and_fills_in_defaults() -> None:
         Example(nme="x")  # type: ignore[call-arg]  # what the test is about
 
 
+def test_calling_a_base_class_does_not_harm_those_below_it() -> None:
+    class Base(Message):
+        pass
+
+    class Below(Base):
+        number: int = int32()
+
+    assert Base() == Base()
+    assert Below(number=3).number == 3
+
+
 def test_every_message_gets_lists_and_structs_of_its_own() -> None:
     one, two = Partition(), Partition()
     one.nodes.append(1)

@@ -70,7 +70,8 @@ class _Writer:
     def _function(self, cls: type[Message]) -> None:
         source, where = self.source, f"{cls.__name__} v{self.version}"
         with source.block("def decode(buf):"):
-            source.line(f"data = {'memoryview(buf)' if self.in_place else 'bytes(buf)'}")
+            viewed = "buf if type(buf) is memoryview else memoryview(buf)"
+            source.line(f"data = {viewed if self.in_place else 'bytes(buf)'}")
             source.line("size = len(data)")
             source.line("pos = 0")
             with source.block("try:"):

@@ -84,6 +84,7 @@ class Declaration(type):
             value.name = key
             del namespace[key]
         namespace["__slots__"] = tuple(key for key, _ in declared)
+        namespace.setdefault("__init__", _lazy_init)
         cls = super().__new__(mcls, name, bases, namespace, **options)
         cls.FIELDS = tuple(value for _, value in declared)
         return cls
@@ -109,15 +110,17 @@ def _make_init(cls: type["Struct"]) -> Callable[..., None]:
     return init
 
 
+def _lazy_init(self: "Struct", **fields: Any) -> None:
+    """The constructor of a class that was never called: makes the real one and leaves it in its place."""
+    init = _make_init(type(self))
+    setattr(type(self), "__init__", init)  # noqa: B010 -- a type checker takes a plain assignment amiss
+    init(self, **fields)
+
+
 class Struct(metaclass=Declaration):
     """A part of a message: a fixed list of fields, some of them absent in some versions."""
 
     FIELDS: ClassVar[tuple[Field, ...]]
-
-    def __init__(self, **fields: Any) -> None:
-        cls = type(self)
-        cls.__init__ = _make_init(cls)  # type: ignore[method-assign]  # replaces this one for good
-        cls.__init__(self, **fields)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
