@@ -101,6 +101,14 @@ class TestLimits:
         ]
         assert len(world.group().roster) == 2
 
+    def test_a_static_member_may_come_back_to_a_full_group(self) -> None:
+        world = World(group_max_size=1).own_all()
+        joined = world.join(instance_id="box")
+        world.timers.advance(0)
+        world.sync(joined.result.member_id, 1)
+        assert world.join(instance_id="box").result.error is ErrorCode.NONE
+        assert world.join(instance_id="can").result.error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
     def test_promised_ids_do_not_get_around_the_limit(self) -> None:
         world = World(group_max_size=1).own_all()
         promised = [world.join(member_id_required=True).result.member_id for _ in range(2)]

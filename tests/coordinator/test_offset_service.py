@@ -212,11 +212,13 @@ class TestFetches:
         assert fetched.error is ErrorCode.NONE
         assert list(fetched.partitions) == [FetchedOffset(P0)]
 
-    def test_of_everything_list_what_is_committed(self, world: World) -> None:
+    def test_of_everything_list_what_is_committed_topic_by_topic(self, world: World) -> None:
         world.commit(5, partition=1, metadata="note")
+        world.commit(7, topic="a")
         world.commit(6, partition=0)
         fetched = world.coordinator.offsets.fetch("g", None)
-        assert sorted(fetched.partitions) == [
+        assert list(fetched.partitions) == [
+            FetchedOffset(TopicPartition("a", 0), 7),
             FetchedOffset(P0, 6),
             FetchedOffset(P1, 5, metadata="note"),
         ]

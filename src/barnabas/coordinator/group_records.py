@@ -6,6 +6,7 @@ group key 2, group value 3.  Every older version and the flexible ones are read.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from barnabas.base.errors import StorageFault
@@ -92,7 +93,9 @@ def can_be_stored(text: str) -> bool:
 # To bytes
 
 
+@lru_cache(maxsize=32_768)
 def offset_key(group_id: str, partition: TopicPartition) -> bytes:
+    """The key of an offset; consumers commit the same partitions over and over, so keys are kept."""
     return OffsetCommitKey(
         group=group_id, topic=partition.topic, partition=partition.partition
     ).encode_versioned(_OFFSET_KEY)

@@ -47,8 +47,10 @@ class Joining:
         self._rebalance.complete_if_all_joined(group)
 
     def _refusal(self, group: Group, call: JoinCall) -> JoinResult | None:
-        if not self._has_room(group, call.member_id):
-            self._shut_out(group, call.member_id)
+        # A static member that comes back without its id takes no more room than it had.
+        known_id = call.member_id or group.roster.instances.get(call.instance_id or "", "")
+        if not self._has_room(group, known_id):
+            self._shut_out(group, known_id)
             return JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID)
         if not group.supports(call.protocol_type, [name for name, _ in call.protocols]):
             return JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, call.member_id)

@@ -196,7 +196,7 @@ class OffsetService:
     def fetch(
         self, group_id: str, partitions: Sequence[TopicPartition] | None, *, require_stable: bool = False
     ) -> FetchedOffsets:
-        """Offsets of the partitions in the order given; None means all that are committed.
+        """Offsets of the partitions in the order given; None means all that are committed, topic by topic.
 
         An unknown group, or one without a commit, answers offset -1 without an error.
         """
@@ -208,7 +208,7 @@ class OffsetService:
             return FetchedOffsets(
                 ErrorCode.NONE, [FetchedOffset(partition) for partition in partitions or ()]
             )
-        wanted = group.offsets.committed if partitions is None else partitions
+        wanted = sorted(group.offsets.committed) if partitions is None else partitions
         return FetchedOffsets(
             ErrorCode.NONE, [_fetched(group, partition, require_stable) for partition in wanted]
         )
