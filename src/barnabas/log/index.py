@@ -143,8 +143,11 @@ class _SparseIndex:
 
     def reset(self) -> None:
         """Drop every entry; makes the file when there was none."""
-        self._opened(create=True)
-        self._keep(0)
+        file = self._opened(create=True)
+        self._fresh = bytearray()
+        self._map, self._mapped = None, 0
+        self._files.truncate(file, 0)  # also what is no whole entry
+        self._stored = 0
 
     def _keep(self, entries: int) -> None:
         stored = self._stored_entries()

@@ -5,6 +5,8 @@ L1  Without a clean shutdown every byte from the recovery point's segment on is 
 L2  What was synced (below the recovery point) is never dropped: damage there is CorruptSegment.  So is
     damage with whole segments behind it when no recovery point is known, since it then cannot be told from
     a torn tail.  Anything else that does not hold is the tail that a crash tore: it is cut and reported.
+    A segment that ends before the next one begins is torn too: it lost whole batches.  In a compacted topic
+    that is how things are, so there such a loss (of unsynced batches, by a power failure) goes unseen.
 L3  A missing or ill-sized index is rebuilt from its segment, whatever the shutdown was.
 L4  Leftovers as in Apache Kafka: `.deleted` and `.cleaned` go; `.swap` is complete, takes the place of the
     segments in its range and gets its own name, unless a `.cleaned` at or below it says that its set is
@@ -36,7 +38,7 @@ from barnabas.log.layout import (
 )
 from barnabas.log.producers import ProducerStates
 from barnabas.log.scan import BatchScanner
-from barnabas.log.segment import Segment
+from barnabas.log.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.log.segments import Segments
 from barnabas.log.snapshots import Snapshots
 from barnabas.log.txn_index import AbortedTransaction
@@ -137,20 +139,30 @@ class _Loader:
         if not len(self.segments):
             return
         first = self.segments.floor_slot(recovery_point or 0)
+        if first and self.segments[first].base_offset == recovery_point:
+            first -= 1  # sealed after its records were synced, so its indexes may not be
         unsynced = self.segments.from_slot(first)
         self._restore_producers(self.segments[first].base_offset)
         self.producers_known = True
         for number, segment in enumerate(unsynced):
             file_bytes = segment.size_bytes
-            fault = self._rebuild(segment)
+            later = unsynced[number + 1 :]
+            fault = self._rebuild(segment) or self._gap(segment, later)
             if fault is None:
                 continue
-            later = unsynced[number + 1 :]
             synced = recovery_point is not None and segment.next_offset < recovery_point
             if synced or (recovery_point is None and later):
                 raise CorruptSegment(segment.path, segment.size_bytes, fault)
             self._cut(segment, file_bytes, fault, later)
             return
+
+    def _gap(self, segment: Segment, later: list[Segment]) -> str | None:
+        if not later or self.config.compact:
+            return None
+        missing = later[0].base_offset - segment.next_offset
+        if not 0 < missing <= RELATIVE_OFFSET_MAX:
+            return None
+        return f"ends with offset {segment.next_offset - 1}, {missing} before the next segment begins"
 
     def _rebuild(self, segment: Segment) -> str | None:
         self.report.scanned_bytes += segment.size_bytes
@@ -227,7 +239,7 @@ class _Loader:
         """Indexes anew for a segment that is otherwise believed (L3)."""
         self.report.rebuilt_indexes.append(segment.path)
         self.report.scanned_bytes += segment.size_bytes
-        _log.warning("%s: an index is missing or ill-sized; the indexes are rebuilt", segment.path)
+        _log.warning("%s: the indexes are rebuilt", segment.path)
         # Aborted transactions that end here may have begun long before, so producers are replayed to it.
         producers = self.snapshots.newest(segment.base_offset)
         replay(self.files, self.segments, producers, segment.base_offset)

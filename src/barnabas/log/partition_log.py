@@ -3,7 +3,9 @@
 G1  log_start_offset <= log_end_offset; offsets in the log rise strictly.
 G2  recovery_point <= log_end_offset: everything below it was synced.
 G3  An append that fails leaves the log as it was: nothing of it can be read, the next one takes its place.
-G4  A batch that is in the log has its leader epoch in the epoch table, on disk before the batch is.
+G4  A segment begins where the one before it ended, but for what compaction removed and for jumps that
+    do not fit into relative offsets.
+G5  A batch that is in the log has its leader epoch in the epoch table, on disk before the batch is.
 
 Takes the high watermark as an argument where it matters; it is replication's.  One caller at a time (the
 event loop).  What blocks can go to a thread: `prepare_append`, `FlushJob.run`, `PartitionLog.open`, and
@@ -31,7 +33,7 @@ from barnabas.log.files import Files
 from barnabas.log.layout import DELETED, PARTITION_METADATA, SWAP
 from barnabas.log.loading import LoadedLog, RecoveryReport, apply_batch, load_log, replay
 from barnabas.log.producers import Origin, ProducerStates, SeenBatch
-from barnabas.log.segment import Mark, Segment
+from barnabas.log.segment import RELATIVE_OFFSET_MAX, Mark, Segment
 from barnabas.log.timestamps import FoundOffset, find_largest_timestamp, find_timestamp
 from barnabas.log.txn_index import AbortedTransaction
 from barnabas.records.batch import NO_TIMESTAMP, RecordBatch, patch_batch, split_batches
@@ -98,6 +100,7 @@ class PartitionLog:
         "_last_flush_ms",
         "_new_files",
         "_removals",
+        "_sealed",
         "_snapshots",
         "config",
         "epochs",
@@ -142,6 +145,7 @@ class PartitionLog:
         self._new_files = True  # whether the folder itself must be synced by the next flush
         self._generation = 0  # counts truncations: a flush begun before one proves nothing
         self._removals: list[tuple[int, list[str]]] = []
+        self._sealed: list[tuple[Segment, str]] = []  # rolled since the last flush, with their snapshots
 
     @classmethod
     def open(
@@ -351,11 +355,12 @@ class PartitionLog:
         held = active.size_bytes
         if (
             held + size_bytes > config.segment_bytes
-            or last_offset - active.base_offset > 2**31 - 1
+            or last_offset - active.base_offset > RELATIVE_OFFSET_MAX
             or self._aged(active, max_timestamp, now_ms)
-            or (held >> 10 > config.segment_index_bytes >> 14 and self._index_full(active))
+            or self._index_full(active)
         ) and (held or first_offset > active.base_offset):
-            self.roll(now_ms, first_offset)
+            far = last_offset - self.log_end_offset > RELATIVE_OFFSET_MAX
+            self.roll(now_ms, first_offset if far else None)
             return True
         return False
 
@@ -377,12 +382,18 @@ class PartitionLog:
 
     def _index_full(self, active: Segment) -> bool:
         limit = self.config.segment_index_bytes
+        # More entries than this cannot be there, and counting them would cost more than the append.
+        if (active.size_bytes // (active.index_interval_bytes + 1) + 2) * _TIME_INDEX_ENTRY_BYTES <= limit:
+            return False
         return (len(active.offset_index) + 1) * _OFFSET_INDEX_ENTRY_BYTES > limit or (
             len(active.time_index) + 1
         ) * _TIME_INDEX_ENTRY_BYTES > limit
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> None:
-        """Begin a new active segment at the log end, or further on, unless an empty one begins there."""
+        """Begin a new active segment, unless the active one is empty.
+
+        It begins at the log end (G4), or at `base_offset` if that is further on.
+        """
         base_offset = max(base_offset or 0, self.log_end_offset)
         active = self.segments.active
         if not active.size_bytes and active.base_offset == base_offset:
@@ -392,7 +403,7 @@ class PartitionLog:
             fresh.create(self.config.segment_bytes if self.config.preallocate else 0)
             active.seal()
             self.producers.end_offset = base_offset
-            self._snapshots.write(self.producers, base_offset, sync=False)
+            snapshot = self._snapshots.write(self.producers, base_offset, sync=False)
         except DiskFault:
             fresh.remove_files()
             raise
@@ -400,6 +411,7 @@ class PartitionLog:
             self.segments.remove(active)
             active.remove_files()
         self.segments.add(fresh)
+        self._sealed.append((active, snapshot))
         self._active_since_ms = now_ms
         self._new_files = True
 
@@ -483,9 +495,11 @@ class PartitionLog:
     # -- cutting -------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
-        """Drop every record from `offset` on; nothing happens when it is not below the log end.
+        """Drop every record from `offset` on, durably; nothing happens when it is not below the log end.
 
-        A batch that straddles `offset` goes whole, and the log then ends before it.
+        What was dropped must not come back after a crash: it may contradict what is written next.
+        A batch that straddles `offset` goes whole, and the log then ends before it; in a gap of a compacted
+        log it ends with the batch before the gap.
         """
         if offset >= self.log_end_offset:
             return
@@ -493,11 +507,14 @@ class PartitionLog:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return
         self._generation += 1
+        self._sealed = []
         slot = self.segments.floor_slot(offset)
         for segment in reversed(self.segments.from_slot(slot + 1)):
             self.segments.remove(segment)
             self._bury(segment, now_ms)
-        end = min(offset, self.segments.active.truncate_to(offset))
+        self._files.sync_folder(self.folder)
+        self.segments.active.truncate_to(offset)
+        end = self.segments.active.next_offset
         self._end_at(end)
         self.log_start_offset = min(self.log_start_offset, end)
         if self.epochs.truncate_from_end(end):
@@ -515,7 +532,9 @@ class PartitionLog:
             self.segments.remove(segment)
             self._bury(segment, now_ms)
         fresh.create(self.config.segment_bytes if self.config.preallocate else 0)
+        self._files.sync_folder(self.folder)
         self.segments.add(fresh)
+        self._sealed = []
         self._end_at(offset)
         self.recovery_point = offset
         self.log_start_offset = offset
@@ -609,6 +628,12 @@ class PartitionLog:
         to_sync: list[SharedFile] = []
         for segment in self.segments.from_slot(self.segments.floor_slot(self.recovery_point)):
             to_sync += segment.files_to_sync()
+        for sealed, snapshot in self._sealed:
+            if sealed in self.segments:
+                to_sync += sealed.files_to_sync()
+            if self._files.exists(snapshot):
+                to_sync.append(self._files.open(snapshot))
+        self._sealed = []
         folder = self.folder if self._new_files else None
         self._new_files = False
         return FlushJob(self._files, to_sync, folder, self.log_end_offset, self._generation)
@@ -658,7 +683,7 @@ def _runs(batches: list[RecordBatch], segment_bytes: int) -> list[list[RecordBat
     for batch in batches:
         run = runs[-1]
         fits = size + batch.size_bytes <= segment_bytes
-        if run and not (fits and batch.last_offset - run[0].base_offset <= 2**31 - 1):
+        if run and not (fits and batch.last_offset - run[0].base_offset <= RELATIVE_OFFSET_MAX):
             runs.append(run := [])
             size = 0
         run.append(batch)

@@ -12,6 +12,7 @@ Owns one segment's bytes.  Knows no topic, leader, retention rule or clock.  One
 were handed out stay readable whatever happens here.
 """
 
+import logging
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +22,15 @@ from typing import Final, NamedTuple
 from barnabas.base.buffers import FileSlice, SharedFile
 from barnabas.log.errors import CorruptSegment
 from barnabas.log.files import Bytes, Files
-from barnabas.log.index import OffsetIndex, TimeIndex, TimestampOffset
+from barnabas.log.index import OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
 from barnabas.log.layout import INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name
 from barnabas.log.scan import BatchScanner, header_fault
 from barnabas.log.txn_index import TransactionIndex
 from barnabas.records.batch import HEADER_BYTES, LENGTH_COUNTS_FROM, RecordBatch
 
 __all__ = ["RELATIVE_OFFSET_MAX", "BatchPlace", "Mark", "Segment", "SegmentSlice"]
+
+_log = logging.getLogger(__name__)
 
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 _TAIL_MAX: Final = 512  # batches; trimmed to half of it
@@ -75,6 +78,7 @@ class Segment:
         "_files",
         "_first_timestamp",
         "_largest",
+        "_mended",
         "_next_offset",
         "_tail_lasts",
         "_tail_positions",
@@ -117,6 +121,7 @@ class Segment:
         self._largest: TimestampOffset | None = TimestampOffset(-1, base_offset) if size_bytes == 0 else None
         self._first_timestamp: int | None = None
         self._bytes_since_index = 0
+        self._mended = False
         self._tail_lasts = array("q")
         self._tail_positions = array("q")
 
@@ -313,10 +318,43 @@ class Segment:
             slot = bisect_left(lasts, offset)
             if slot or self._tail_positions[0] == 0:
                 return self._tail_positions[slot]
-        for place in self.walk(self.offset_index.floor(offset).position):
+        try:
+            return self._locate_by_index(offset)
+        except CorruptSegment:
+            self._mend_indexes()
+            return self._locate_by_index(offset)
+
+    def _locate_by_index(self, offset: int) -> int:
+        for place in self._walk_from(self.offset_index.floor(offset)):
             if place.last_offset >= offset:
                 return place.position
         return -1
+
+    def _walk_from(self, entry: OffsetPosition) -> Iterator[BatchPlace]:
+        """Like `walk` from an index entry, which must keep what S3 promises."""
+        if entry.position and (ends := self.batch_at(entry.position).last_offset) > entry.offset:
+            raise CorruptSegment(
+                self.path,
+                entry.position,
+                f"the index has a batch here that ends with {entry.offset}, not {ends}",
+            )
+        return self.walk(entry.position)
+
+    def _mend_indexes(self) -> None:
+        """An index led astray: make the indexes anew, once.
+
+        Raises CorruptSegment when it is the segment that is damaged.
+        """
+        size_bytes, next_offset = self.size_bytes, self._next_offset
+        if self._mended:
+            return
+        self._mended = True
+        _log.warning("%s: an index does not fit; the indexes are rebuilt", self.path)
+        fault = self.rebuild(lambda batch: None, keep_txn_index=True)
+        if fault is not None:
+            position, self.size_bytes = self.size_bytes, size_bytes
+            self._next_offset = next_offset
+            raise CorruptSegment(self.path, position, fault)
 
     def read(
         self, offset: int, *, max_bytes: int, upper_bound: int, min_one_batch: bool
@@ -347,9 +385,19 @@ class Segment:
         positions = self._tail_positions
         if positions and positions[0] <= position:
             return positions[bisect_right(positions, position) - 1]
+        try:
+            return self._boundary_by_index(start, position)
+        except CorruptSegment:
+            self._mend_indexes()
+            return self._boundary_by_index(start, position)
+
+    def _boundary_by_index(self, start: int, position: int) -> int:
         entry = self.offset_index.floor_position(position)
-        boundary = start if entry is None else max(entry.position, start)
-        for place in self.walk(boundary):
+        if entry is None or entry.position <= start:
+            boundary, places = start, self.walk(start)
+        else:
+            boundary, places = entry.position, self._walk_from(entry)
+        for place in places:
             if place.position > position:
                 break
             boundary = place.position
@@ -366,19 +414,17 @@ class Segment:
 
     # -- cutting -------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: int) -> int:
-        """Drop every batch that holds `offset` or anything above; returns where the first of them began.
-
-        A batch that straddles `offset` goes whole, so that may be below `offset`.
-        """
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds `offset` or anything above, durably; a straddling one goes whole."""
         position = self.locate(offset)
         if position < 0:
-            return offset
+            return
         boundary = self.batch_at(position).base_offset
         self.offset_index.truncate_to(boundary)
         self.time_index.truncate_to(boundary)
         self.txn_index.truncate_to(boundary)
         self._files.truncate(self.file, position)
+        self._files.sync(self.file)
         self.preallocated_bytes = 0
         self.size_bytes = position
         keep = bisect_left(self._tail_positions, position)
@@ -390,17 +436,18 @@ class Segment:
         self._largest = self._scan_largest()
         if position == 0:
             self._first_timestamp = None
-        return boundary
 
-    def rebuild(self, visit: Callable[[RecordBatch], None]) -> str | None:
+    def rebuild(self, visit: Callable[[RecordBatch], None], *, keep_txn_index: bool = False) -> str | None:
         """Read every byte, make the indexes anew, and hand each sound batch to `visit`.
 
         Stops at the first batch that does not hold: `size_bytes` then ends before it, and what is wrong
-        is returned.  The file itself is left as it is; `trim` cuts it.
+        is returned.  The file itself is left as it is; `trim` cuts it.  The index of aborted transactions
+        is emptied, for `visit` to fill, unless it is to be kept.
         """
         self.offset_index.reset()
         self.time_index.reset()
-        self.txn_index.reset()
+        if not keep_txn_index:
+            self.txn_index.reset()
         largest = TimestampOffset(-1, self.base_offset)
         next_offset, indexed, interval = self.base_offset, 0, self.index_interval_bytes
         self._first_timestamp, fault = None, None

@@ -27,6 +27,9 @@ class Segments:
         """Oldest first; a copy, so the caller may add and remove."""
         return iter(tuple(self._segments))
 
+    def __contains__(self, segment: object) -> bool:
+        return segment in self._segments
+
     def __getitem__(self, slot: int) -> Segment:
         return self._segments[slot]
 
