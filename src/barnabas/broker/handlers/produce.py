@@ -15,6 +15,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.error_codes import code_of
 from barnabas.log.append import PreparedAppend, prepare_append
 from barnabas.log.errors import InvalidTransactionState
+from barnabas.metadata.names import is_internal
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.produce import (
     LeaderIdAndEpoch,
@@ -138,8 +139,16 @@ def _append(
     if partition is None:
         result.failed = True
         return _failed(part.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if is_internal(topic):
+        # What stands in there is the coordinators' word; only they may write it.
+        result.failed = True
+        return _failed(
+            part.index, ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
+        )
     try:
-        ready = _prepare(part, partition, ctx) if prepared is None else prepared[id(part)]
+        ready = prepared.get(id(part)) if prepared is not None else None
+        if ready is None:  # small, or its partition was not there when the large ones were prepared
+            ready = _prepare(part, partition, ctx)
         if isinstance(ready, BarnabasError):
             raise ready
         done = partition.append(ready, acks_all=request.acks == ACKS_ALL, now_ms=ctx.services.clock.now_ms())

@@ -1,0 +1,78 @@
+"""One broker for all broker tests that can share it, a connection to it, and topics of one's own."""
+
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing import Broker
+from tests.broker._wire import WireClient
+
+_numbers = itertools.count(1)
+
+MakeTopic = Callable[..., str]
+MakeClient = Callable[[], WireClient]
+StartBroker = Callable[..., Broker]
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """Its data is in memory where the system has room for that: what is durable is tested elsewhere."""
+    memory = Path("/dev/shm")
+    parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="barnabas-", dir=parent) as folder, Broker(data_dir=folder) as up:
+        yield up
+
+
+@pytest.fixture
+def connect(broker: Broker) -> Iterator[MakeClient]:
+    """Opens as many connections as a test wants; they are closed after it."""
+    opened: list[WireClient] = []
+
+    def open_one() -> WireClient:
+        opened.append(WireClient(broker.bootstrap_servers))
+        return opened[-1]
+
+    yield open_one
+    for client in opened:
+        client.close()
+
+
+@pytest.fixture
+def client(connect: MakeClient) -> WireClient:
+    return connect()
+
+
+@pytest.fixture
+def make_topic(broker: Broker) -> MakeTopic:
+    def make(partitions: int = 1, **config: str) -> str:
+        """A fresh topic; settings are given with _ for a dot."""
+        name = f"t{next(_numbers)}"
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        broker.create_topic(name, partitions, config=settings)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def topic(make_topic: MakeTopic) -> str:
+    return make_topic()
+
+
+@pytest.fixture
+def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
+    """Starts brokers with settings of their own; they are stopped after the test."""
+    started: list[Broker] = []
+
+    def start(settings: Mapping[str, str] | None = None, *, data_dir: str | None = None) -> Broker:
+        running = Broker(settings, data_dir=data_dir).start()
+        started.append(running)
+        return running
+
+    yield start
+    for running in started:
+        running.stop()
