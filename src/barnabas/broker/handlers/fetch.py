@@ -8,7 +8,6 @@ Not done: follower fetches, reading from a replica in the same rack, quotas (thr
 
 from barnabas.base.buffers import Buffer
 from barnabas.base.errors import BarnabasError
-from barnabas.base.types import ZERO_UUID
 from barnabas.broker.context import Context
 from barnabas.broker.error_codes import code_of
 from barnabas.broker.fetch_sessions import FetchPlan, Key, Wanted
@@ -98,7 +97,7 @@ class _Attempt:
 
     def _find(self, wanted: Wanted) -> Partition | ErrorCode:
         services = self._ctx.services
-        if wanted.topic_id != ZERO_UUID:
+        if self._ctx.version >= FIRST_TOPIC_ID_VERSION:
             topic = services.image.topics_by_id.get(wanted.topic_id)
             if topic is None:
                 return ErrorCode.UNKNOWN_TOPIC_ID
