@@ -75,7 +75,7 @@ def test_a_message_cut_anywhere_is_decoded_or_refused() -> None:
             decodes_or_refuses(cls, version, body[:stop])
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.data())
 def test_mutated_messages_are_decoded_or_refused(data: st.DataObject) -> None:
     cls, version, body = data.draw(st.sampled_from(_BODIES), label="message")

@@ -61,4 +61,5 @@ PAGES: Final[dict[str, Callable[[], str]]] = {"apis": apis_page, "errors": error
 
 
 if __name__ == "__main__":
-    sys.stdout.write(PAGES[sys.argv[1]]())
+    for name in sys.argv[1:] or PAGES:
+        sys.stdout.write(PAGES[name]())
