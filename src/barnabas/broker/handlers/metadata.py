@@ -1,7 +1,8 @@
 """Metadata (key 3), v0-13: brokers, topics and partition leaders, as this listener's clients reach them.
 
 v0 with no topics and v1+ with null ask for all; v4 says whether a missing topic may be created (before,
-it always may); v10 topic ids, v12 look-up by id.  A topic created on the way is in the same answer.
+it always may); v10 topic ids, v12 look-up by id.  A topic created on the way is in the same answer; one
+named twice is answered once.
 """
 
 from collections.abc import Awaitable
@@ -23,12 +24,19 @@ from barnabas.protocol.messages.metadata import (
 )
 
 FIRST_NULL_IS_ALL_VERSION = 1
+FIRST_BY_ID_VERSION = 12
 
 
 def handle(request: MetadataRequest, ctx: Context) -> MetadataResponse | Awaitable[MetadataResponse]:
     wanted = request.topics
     if wanted is None or (ctx.version < FIRST_NULL_IS_ALL_VERSION and not wanted):
         return _answer(ctx, [_found(topic, ctx) for topic in ctx.services.image.topics.values()])
+    if ctx.version < FIRST_BY_ID_VERSION and any(t.name is None or t.topic_id != ZERO_UUID for t in wanted):
+        return _answer(
+            ctx,
+            [MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=t.name or "") for t in wanted],
+        )
+    wanted = list({(topic.name, topic.topic_id): topic for topic in wanted}.values())
     missing = [topic.name for topic in wanted if topic.name is not None and _may_create(topic, request, ctx)]
     if missing:
         return _create_then_answer(wanted, missing, ctx)
