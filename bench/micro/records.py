@@ -181,7 +181,7 @@ def walking(compiled: Kernel, plain: Kernel) -> list[Task]:
     payload = bytes(compiled.encode(ROWS))
     mask = bytes(i % 2 for i in range(COUNT))
     one = bytes(compiled.encode(ROWS[:1]))
-    offsets = compiled.OffsetMap(1_000_000, bytes(16))
+    offsets = compiled.OffsetMap(1_000_000, bytes(16), keys_max=900_000)
     return [
         Task("check", COUNT, partial(compiled.check, payload, COUNT, NOW), aim=20),
         Task("check, one record a batch", 1, partial(compiled.check, one, 1, NOW)),

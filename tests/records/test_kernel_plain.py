@@ -43,7 +43,7 @@ def calls(kernel: Kernel, payload: bytes, count: int) -> Iterator[tuple[str, Cal
 
 
 def learn_and_retain(kernel: Kernel, payload: bytes, count: int) -> list[Any]:
-    offsets = kernel.OffsetMap(50, bytes(16))
+    offsets = kernel.OffsetMap(50, bytes(16), keys_max=4)
     learnt = outcome(partial(offsets.put, payload, count, 7, start_offset=8))
     retained = outcome(partial(offsets.retain, payload, count, 7, tombstones=False))
     return [learnt, retained, len(offsets), offsets.latest_offset]

@@ -1,13 +1,13 @@
 """The offset map of compaction in plain Python: the latest offset of each key, and which records stay.
 
-The compiled twin keeps a hash of each key instead of the key, so it takes 32 to 64 bytes a key however long
-keys are; this one keeps them whole.  Their results are the same.
+The compiled twin keeps 24 bytes a slot, a hash and an offset, whatever the keys; this one keeps the keys.
+Their results are the same.
 """
 
 from typing import Final, NamedTuple, final
 
 from barnabas.base.errors import Misuse
-from barnabas.records._walk_plain import INT64_MIN, Data, check_count, piece, walk, wrap
+from barnabas.records._walk_plain import INT32_MAX, INT64_MIN, Data, piece, walk, wrap
 
 __all__ = ["OffsetMap", "Retained"]
 
@@ -17,24 +17,25 @@ class Retained(NamedTuple):
 
     keep: bytearray
     kept: int
-    tombstones: int  # kept records with a key and no value
+    tombstones: int  # kept up to the map's latest offset, with a key and without a value
 
 
 @final
 class OffsetMap:
-    """The latest offset of each key, for at most `capacity` keys.
+    """The latest offset of each key, for at most `keys_max` keys in `slots` slots of 24 bytes.
 
-    `seed`, 16 random bytes, keeps producers from making keys that the map takes for each other.
-    `latest_offset` is the end, inclusive, of what the map knows; -1 at first.
-    One caller at a time; another one gets Misuse.
+    The fuller the slots, the longer the searches; nine tenths do.  `seed`, 16 random bytes, keeps producers
+    from making keys that the map takes for each other.  `latest_offset` is the end, inclusive, of what the
+    map speaks for; -1 at first.  One caller at a time; another one gets Misuse.
     """
 
-    def __init__(self, capacity: int, seed: bytes) -> None:
-        if capacity < 1:
-            raise Misuse(f"a map for {capacity} keys is of no use")
+    def __init__(self, slots: int, seed: bytes, *, keys_max: int) -> None:
+        if not 0 < keys_max < slots < INT32_MAX:
+            raise Misuse(f"a map of {slots} slots cannot hold {keys_max} keys")
         if len(seed) != 16:
             raise Misuse(f"a seed has 16 bytes, not {len(seed)}")
-        self.capacity: Final = capacity
+        self.slots: Final = slots
+        self.keys_max: Final = keys_max
         self.latest_offset = -1
         self._offsets: dict[bytes, int] = {}
 
@@ -42,24 +43,27 @@ class OffsetMap:
         return len(self._offsets)
 
     def put(self, payload: Data, count: int, base_offset: int, *, start_offset: int = INT64_MIN) -> bool:
-        """Learn the keys of a payload from `start_offset` on; False, with nothing learnt, when it is full.
+        """Learn the keys of a payload from `start_offset` on; False when one of them found no room.
 
-        It says so early: when the keys would not fit if all of them were new.  Records without a key
-        count for `latest_offset` only.  Keys of a payload that turns out malformed may have been learnt.
+        `latest_offset` then is still below it, and the rest was not looked at.  Records without a key
+        count for `latest_offset` only.  What comes before a malformed record is learnt.
         """
         data = bytes(payload)
-        check_count(data, count)
-        if len(self._offsets) + count > self.capacity:
-            return False
         for walked in walk(data, count):
             offset = wrap(base_offset + walked.offset_delta)
             if offset < start_offset:
                 continue
-            self.reach(offset)
             key = piece(data, walked.key, walked.key_size)
             if key is not None:
+                if key not in self._offsets and len(self._offsets) == self.keys_max:
+                    return False
                 self._offsets[key] = max(offset, self._offsets.get(key, offset))
+            self.reach(offset)
         return True
+
+    def get(self, key: bytes) -> int:
+        """The latest offset of the key, or -1 when it was not seen."""
+        return self._offsets.get(key, -1)
 
     def retain(self, payload: Data, count: int, base_offset: int, *, tombstones: bool) -> Retained:
         """Which records stay, by the rule of Kafka's cleaner.
@@ -68,17 +72,17 @@ class OffsetMap:
         if they have a value or `tombstones` may stay.
         """
         data = bytes(payload)
-        check_count(data, count)
         keep, deleted = bytearray(), 0
         for walked in walk(data, count):
             offset = wrap(base_offset + walked.offset_delta)
             key = piece(data, walked.key, walked.key_size)
             has_value = walked.value_size >= 0
-            kept = offset > self.latest_offset or (
+            behind = offset > self.latest_offset
+            kept = behind or (
                 key is not None and (has_value or tombstones) and offset >= self._offsets.get(key, offset)
             )
             keep.append(kept)
-            deleted += kept and key is not None and not has_value
+            deleted += kept and not behind and not has_value
         return Retained(keep, sum(keep), deleted)
 
     def reach(self, offset: int) -> None:

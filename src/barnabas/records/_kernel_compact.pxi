@@ -2,7 +2,7 @@
 #
 # O1  A key stands for itself by its 128-bit SipHash-2-4 under a seed that producers cannot know: two keys
 #     that share one would lose data, and nobody can make such a pair.
-# O2  Linear probing over a power of two of slots, at most three quarters full; hash 0:0 marks a free slot.
+# O2  Linear probing; one slot at least stays free, marked by hash 0:0, so every search ends.
 
 cdef struct Slot:
     uint64_t low
@@ -68,30 +68,27 @@ cdef void sip_hash(const uint8_t* data, int64_t size, const uint64_t* seed, Slot
 cdef class OffsetMap:
     """The latest offset of each key; see `_kernel_plain.OffsetMap`."""
 
-    cdef readonly int64_t capacity
+    cdef readonly int64_t slots
+    cdef readonly int64_t keys_max
     cdef readonly int64_t latest_offset
     cdef int64_t _used
     cdef Slot* _slots
-    cdef uint64_t _mask
     cdef uint64_t _seed[2]
     cdef bint _busy
 
-    def __init__(self, int64_t capacity, bytes seed):
-        cdef uint64_t slots = 16
-        if capacity < 1:
-            raise Misuse(f"a map for {capacity} keys is of no use")
+    def __init__(self, int64_t slots, bytes seed, *, int64_t keys_max):
+        if not 0 < keys_max < slots < INT32_MAX:
+            raise Misuse(f"a map of {slots} slots cannot hold {keys_max} keys")
         if len(seed) != 16:
             raise Misuse(f"a seed has 16 bytes, not {len(seed)}")
         if self._slots != NULL:
             raise Misuse("an OffsetMap is made once")
-        while slots < <uint64_t>capacity + <uint64_t>capacity // 3 + 1:
-            slots *= 2
         self._slots = <Slot*>PyMem_RawCalloc(slots, sizeof(Slot))
         if self._slots == NULL:
             raise MemoryError
-        self._mask = slots - 1
         memcpy(self._seed, PyBytes_AS_STRING(seed), 16)
-        self.capacity = capacity
+        self.slots = slots
+        self.keys_max = keys_max
         self.latest_offset = -1
 
     def __dealloc__(self):
@@ -102,17 +99,20 @@ cdef class OffsetMap:
 
     cdef inline Slot* _find(self, const Slot* wanted) noexcept nogil:
         """The slot that holds the wanted hash, or the free one where it belongs."""
-        cdef uint64_t at = wanted.low & self._mask
-        cdef Slot* slot = &self._slots[at]
+        # The upper half of a hash, scaled to the slots: a division would cost more than the probing.
+        cdef Slot* slot = &self._slots[((wanted.low >> 32) * <uint64_t>self.slots) >> 32]
+        cdef Slot* end = self._slots + self.slots
         while (slot.low != wanted.low or slot.high != wanted.high) and (slot.low or slot.high):
-            at = (at + 1) & self._mask
-            slot = &self._slots[at]
+            slot += 1
+            if slot == end:
+                slot = self._slots
         return slot
 
     cdef int _put(
         self, const uint8_t* p, const uint8_t* end, int64_t count, int64_t base_offset, int64_t start_offset,
         Fault* fault
     ) noexcept nogil:
+        """0 all learnt, 1 malformed, 2 full."""
         cdef Walked walked
         cdef Slot wanted
         cdef Slot* slot
@@ -124,17 +124,18 @@ cdef class OffsetMap:
             wanted.offset = wrapping_add(base_offset, walked.offset_delta)
             if wanted.offset < start_offset:
                 continue
+            if walked.key_size >= 0:
+                sip_hash(walked.key, walked.key_size, self._seed, &wanted)
+                slot = self._find(&wanted)
+                if slot.low == 0 and slot.high == 0:
+                    if self._used == self.keys_max:
+                        return 2
+                    self._used += 1
+                    slot[0] = wanted
+                elif wanted.offset > slot.offset:
+                    slot.offset = wanted.offset
             if wanted.offset > self.latest_offset:
                 self.latest_offset = wanted.offset
-            if walked.key_size < 0:
-                continue
-            sip_hash(walked.key, walked.key_size, self._seed, &wanted)
-            slot = self._find(&wanted)
-            if slot.low == 0 and slot.high == 0:
-                self._used += 1
-                slot[0] = wanted
-            elif wanted.offset > slot.offset:
-                slot.offset = wanted.offset
         if p != end:
             refuse(fault, TRAILING, 0, count, end - p, 0)
             return 1
@@ -155,13 +156,17 @@ cdef class OffsetMap:
                 return 1
             wanted.offset = wrapping_add(base_offset, walked.offset_delta)
             kept = wanted.offset > self.latest_offset
-            if not kept and walked.key_size >= 0 and (walked.value_size >= 0 or tombstones):
+            keep[i] = kept
+            sums[0] += kept
+            if kept:
+                continue
+            if walked.key_size >= 0 and (walked.value_size >= 0 or tombstones):
                 sip_hash(walked.key, walked.key_size, self._seed, &wanted)
                 slot = self._find(&wanted)
                 kept = slot.low == 0 and slot.high == 0 or wanted.offset >= slot.offset
-            keep[i] = kept
-            sums[0] += kept
-            sums[1] += kept and walked.key_size >= 0 and walked.value_size < 0
+                keep[i] = kept
+                sums[0] += kept
+                sums[1] += kept and walked.value_size < 0
         if p != end:
             refuse(fault, TRAILING, 0, count, end - p, 0)
             return 1
@@ -171,28 +176,33 @@ cdef class OffsetMap:
         cdef Py_buffer view
         cdef Fault fault
         cdef const uint8_t* start
-        cdef int bad
+        cdef int outcome
         self._enter()
         try:
             PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
             try:
                 if refuse_count(count, view.len, &fault):
                     raise_fault(&fault)
-                if self._used + count > self.capacity:
-                    return False
                 start = <const uint8_t*>view.buf
                 if view.len >= GIL_FREE_BYTES_MIN:
                     with nogil:
-                        bad = self._put(start, start + view.len, count, base_offset, start_offset, &fault)
+                        outcome = self._put(start, start + view.len, count, base_offset, start_offset, &fault)
                 else:
-                    bad = self._put(start, start + view.len, count, base_offset, start_offset, &fault)
-                if bad:
+                    outcome = self._put(start, start + view.len, count, base_offset, start_offset, &fault)
+                if outcome == 1:
                     raise_fault(&fault)
             finally:
                 PyBuffer_Release(&view)
         finally:
             self._busy = False
-        return True
+        return outcome == 0
+
+    def get(self, bytes key):
+        cdef Slot wanted
+        cdef Slot* slot
+        sip_hash(<const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), self._seed, &wanted)
+        slot = self._find(&wanted)
+        return -1 if slot.low == 0 and slot.high == 0 else slot.offset
 
     def retain(self, payload, int64_t count, int64_t base_offset, *, bint tombstones):
         cdef Py_buffer view
