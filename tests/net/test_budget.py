@@ -75,8 +75,8 @@ def test_a_passer_that_goes_hands_the_turn_on() -> None:
     first.settle()
     second.settle()
     assert budget.passer is first
-    budget.free(90, 0)
     budget.pass_on(first)
+    budget.free(90, 0)
     assert budget.passer is second
     assert second.is_reading
 
@@ -129,8 +129,8 @@ class BudgetMachine(RuleBasedStateMachine):
         if not reader.is_gone:
             reader.is_gone = True
             self.all.remove(reader)
-            self.budget.free(reader.half, 0)
             self.budget.pass_on(reader)
+            self.budget.free(reader.half, 0)
 
     @rule(reader=readers)
     def notice(self, reader: Reader) -> None:

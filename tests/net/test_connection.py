@@ -330,6 +330,21 @@ class TestFaults:
 
         run(main(), loop)
 
+    def test_a_bug_of_ours_in_reading_costs_one_connection(
+        self, loop: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def main() -> None:
+            async with Site(echo) as site:
+                good, (bad, connection) = await site.client(), await site.connected()
+                connection.protocol._inbound = None  # type: ignore[assignment]  # breaks the state machine
+                await bad.send(frame(b"x"))
+                assert await bad.is_cut()
+                await good.send(frame(b"ok"))
+                assert await good.read_answer() == b"ok"
+            assert "reading from" in caplog.text
+
+        run(main(), loop)
+
 
 @both_loops
 class TestEnds:

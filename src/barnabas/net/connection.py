@@ -180,8 +180,8 @@ class Connection:
         self._sending.clear()
         budget = self._server.budget
         held = self._unfinished + sum(self._owed.values()) + sum(len(one.body) for one in self._parsed)
-        budget.free(held, len(self._owed) + len(self._parsed))
         budget.pass_on(self)
+        budget.free(held, len(self._owed) + len(self._parsed))
         self._parsed.clear()
         self._owed.clear()
         self._sock.close()
@@ -194,6 +194,14 @@ class Connection:
         self._balance()
 
     def _on_readable(self) -> None:
+        try:
+            self._read()
+        except Exception:
+            # Our own bug.  Left in place, the reader would be called again and again for the same bytes.
+            self._server.log.exception("%s: reading from %s failed", self.listener, self.peer)
+            self.abort()
+
+    def _read(self) -> None:
         server = self._server
         budget = server.budget
         if not budget.may_read(self):
