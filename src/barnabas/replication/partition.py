@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 
 from barnabas.base.types import TopicPartition, Uuid
 from barnabas.log.append import PreparedAppend
+from barnabas.log.errors import OffsetOutOfRange
 from barnabas.log.partition_log import AppendResult, PartitionLog, ReadResult
 from barnabas.log.producers import Origin
 from barnabas.replication.errors import (
@@ -26,6 +27,7 @@ from barnabas.replication.leader import LeaderState
 __all__ = ["NO_EPOCH", "Partition"]
 
 NO_EPOCH = -1
+TO_HIGH_WATERMARK = -1
 
 
 class Partition:
@@ -132,16 +134,28 @@ class Partition:
         return self.log.read(offset, max_bytes=max_bytes, upper_bound=bound, min_one_batch=min_one_batch)
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `epoch` and the offset at which it ends; (-1, -1) if none is known."""
+        """The largest epoch up to `epoch` and the offset at which it ends; (-1, -1) if none is known.
+
+        An epoch without a batch is in no log.  Before the first batch of the current one, it and those that
+        ended since the last batch all lie at the log end; a reader who got there in one of them must not be
+        told that its data is gone.
+        """
+        log = self.log
         if epoch == self.leader_epoch:
-            return epoch, self.log.log_end_offset
-        return self.log.epoch_end_offset(epoch)
+            return epoch, log.log_end_offset
+        written = log.latest_epoch
+        if written < epoch < self.leader_epoch:
+            return (epoch if written == NO_EPOCH else written), log.log_end_offset
+        return log.epoch_end_offset(epoch)
 
     def delete_records_before(self, offset: int) -> int:
         """Moves the log start up to `offset` (-1: the high watermark); gives the new log start.
 
-        Raises OffsetOutOfRange above the high watermark.
+        Raises OffsetOutOfRange above the high watermark and for other negative numbers.
         """
         bound = self.leading.high_watermark
-        self.log.advance_log_start(bound if offset == -1 else offset, high_watermark=bound)
+        wanted = bound if offset == TO_HIGH_WATERMARK else offset
+        if wanted < 0:
+            raise OffsetOutOfRange(wanted, self.log.log_start_offset, bound)
+        self.log.advance_log_start(wanted, high_watermark=bound)
         return self.log.log_start_offset

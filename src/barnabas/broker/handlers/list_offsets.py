@@ -3,8 +3,10 @@
 A time gives the first offset at or after it; special times: -1 latest (high watermark, or the last
 stable offset for read_committed), -2 earliest, -3 the largest time (v7+), -4 earliest on local disk (v8+),
 -5 last in tiered storage (v9+), -6 first not yet uploaded (v11+).  There is no tiered storage here.
-v0 answers a list of segment starts; v4 adds epochs.
+v0 answers a list of segment starts; v4 adds epochs.  Later versions refuse a partition asked for twice.
 """
+
+from collections import Counter
 
 from barnabas.base.errors import BarnabasError
 from barnabas.broker.context import Context
@@ -33,11 +35,19 @@ NOTHING = (-1, -1)
 
 def handle(request: ListOffsetsRequest, ctx: Context) -> ListOffsetsResponse:
     committed_only = request.isolation_level == READ_COMMITTED
+    times = Counter(
+        (topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions
+    )
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[_look_up(topic.name, asked, committed_only, ctx) for asked in topic.partitions],
+                partitions=[
+                    _failed(asked, ErrorCode.INVALID_REQUEST)
+                    if times[topic.name, asked.partition_index] > 1 and ctx.version > 0
+                    else _look_up(topic.name, asked, committed_only, ctx)
+                    for asked in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
@@ -104,7 +114,8 @@ def _segment_starts(partition: Partition, timestamp: int, count: int) -> list[in
     if timestamp == EARLIEST:
         return [partition.log.log_start_offset][:count]
     if timestamp == LATEST:
-        return [partition.high_watermark, *reversed(starts)][:count]
+        ends = [] if starts[-1] == partition.high_watermark else [partition.high_watermark]
+        return [*ends, *reversed(starts)][:count]
     found = partition.log.offset_for_timestamp(timestamp)
     limit = found.offset if found else partition.high_watermark
     return [start for start in reversed(starts) if start <= limit][:count]
