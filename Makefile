@@ -5,6 +5,9 @@ READY := .venv/ready
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
+# The suite starts many processes; without cached byte code each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run test check fix docs bench soak clean
 
