@@ -63,10 +63,11 @@ class TestListeners:
         run(main(), loop)
 
     @pytest.mark.skipif(not socket.has_ipv6, reason="the machine has no IPv6")
-    def test_every_interface_means_both_families(self, loop: str) -> None:
+    @pytest.mark.parametrize("everywhere", ["", "::"])
+    def test_every_interface_means_both_families(self, loop: str, everywhere: str) -> None:
         async def main() -> None:
             server = Server(echo)
-            port = server.bind(Listener("ALL", "", 0))
+            port = server.bind(Listener("ALL", everywhere, 0))
             server.start()
             for host, seen in (("127.0.0.1", "127.0.0.1"), ("::1", "::1")):
                 client = await Client.connect(port, host=host)

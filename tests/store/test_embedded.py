@@ -1,7 +1,6 @@
 """The embedded backend: the common suite, sessions, and what its file adds."""
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from barnabas.base.errors import Closed, Misuse
 from barnabas.store.embedded import EmbeddedTree, open_embedded
 from barnabas.store.errors import SessionExpired, StoreInUse
 from barnabas.store.tree import EventKind, SessionState, Store, WatchEvent
-from barnabas.testing.store_suite import RULES, Connect, check_store
+from barnabas.testing.store_suite import RULES, Connect
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -25,23 +24,6 @@ def test_it_keeps_the_rules_of_every_backend(
         await tree.close()
 
     asyncio.run(run())
-
-
-def test_the_suite_runs_all_rules_and_closes_what_it_opened(tmp_path: Path) -> None:
-    numbers = itertools.count()
-    trees: list[EmbeddedTree] = []
-
-    async def make_tree() -> Connect:
-        trees.append(await EmbeddedTree.open(str(tmp_path / f"{next(numbers)}.db")))
-        return trees[-1].connect
-
-    async def run() -> None:
-        await check_store(make_tree)
-        for tree in trees:
-            await tree.close()
-
-    asyncio.run(run())
-    assert len(trees) == len(RULES)
 
 
 class TestASession:

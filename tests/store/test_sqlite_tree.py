@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -201,9 +202,9 @@ class TreeMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_stat_tells_the_number_of_children(self, data: st.DataObject) -> None:
         path = data.draw(st.sampled_from(sorted(self.model.nodes)))
-        stat = self.tree.stat(path)
-        assert stat is not None
-        assert stat.num_children == len(self.model.children(path)) == len(self.tree.children(path))
+        found = self.tree.stat(path)
+        assert found is not None
+        assert found.num_children == len(self.model.children(path)) == len(self.tree.children(path))
 
     def walk(self, path: str) -> dict[str, tuple[bytes, int, int, int]]:
         data, stat = self.tree.get(path)
@@ -294,6 +295,15 @@ class TestOpening:
         assert tree.children("/") == []
         tree.close()
         assert os.listdir(tmp_path) == ["store.db"]
+
+    def test_only_its_owner_may_read_the_file_and_its_log(self, tmp_path: Path) -> None:
+        path = make(tmp_path)
+        tree = SqliteTree(path, ManualClock())
+        tree.begin()
+        tree.apply(tree.open_session(), [Create("/config")])
+        tree.commit()
+        assert [stat.S_IMODE(os.stat(name).st_mode) for name in (path, f"{path}-wal")] == [0o600, 0o600]
+        tree.close()
 
     def test_the_lock_keeps_others_out_until_close(self, tmp_path: Path) -> None:
         path = make(tmp_path)

@@ -92,7 +92,8 @@ def _open(listener: Listener, family: socket.AddressFamily, host: str, port: int
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(bool(listener.host)))
+            # "::" takes IPv4 too, as Java does it; a named address beside an IPv4 one must not.
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host != "::"))
         if listener.receive_buffer_bytes > 0:
             # Before listen, for the window's scale is agreed on with the first packet.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, listener.receive_buffer_bytes)

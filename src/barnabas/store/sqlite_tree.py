@@ -354,6 +354,7 @@ def _build(path: str) -> None:
         db.execute("COMMIT")
     finally:
         db.close()
+    os.chmod(new, 0o600)  # credentials of users live in the tree; SQLite gives its log the same rights
     _sync(new)
     with suppress(FileExistsError):  # another process was faster; a rename would replace its open file
         os.link(new, path)
