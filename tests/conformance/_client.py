@@ -77,7 +77,7 @@ def from_text(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 
-def eventually(check: Callable[[], T], *, timeout_s: float = 30, what: str = "the condition") -> T:
+def eventually(check: Callable[[], T | None], *, timeout_s: float = 30, what: str = "the condition") -> T:
     """Ask until the answer is true, and return it; fail with the last answer when time is up."""
     deadline = time.monotonic() + timeout_s
     while True:
