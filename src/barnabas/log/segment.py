@@ -256,13 +256,17 @@ class Segment:
     def next_offset(self) -> int:
         """The offset behind the last batch; found by a walk from the last index entry when not known."""
         if self._next_offset < 0:
-            self._next_offset = self._walk_to_end()
+            try:
+                self._next_offset = self._walk_to_end()
+            except CorruptSegment:
+                self._mend_indexes()
+                self._next_offset = self._walk_to_end()
         return self._next_offset
 
     def _walk_to_end(self) -> int:
         next_offset = self.base_offset
         if self.size_bytes:
-            for place in self.walk(self.offset_index.last().position):
+            for place in self._walk_from(self.offset_index.last()):
                 next_offset = place.last_offset + 1
         return next_offset
 
@@ -284,6 +288,8 @@ class Segment:
 
     def batch_at(self, position: int) -> BatchPlace:
         """The batch that begins at `position`.  Raises CorruptSegment unless one does."""
+        if not 0 <= position < self.size_bytes:
+            raise CorruptSegment(self.path, position, f"is not within its {self.size_bytes} bytes")
         return self._parse(self._files.read(self.file, position, HEADER_BYTES), 0, position)
 
     def _parse(self, data: bytes, at: int, position: int) -> BatchPlace:
