@@ -1,0 +1,1 @@
+"""Producer, consumer and admin: one asynchronous core, a synchronous and an asynchronous face."""
