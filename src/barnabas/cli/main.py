@@ -17,6 +17,7 @@ __all__ = ["COMMANDS", "cli", "run"]
 
 COMMANDS = {
     "start": "Start a broker that every Kafka client can use.",
+    "log": "Look into the files of a log: dump, verify.",
     "version": "Say which version this is and which record kernel runs.",
 }
 """Subcommand -> its one line in the help.  The module is barnabas.cli.commands.<name>."""
