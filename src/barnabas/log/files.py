@@ -60,6 +60,10 @@ class Files(Protocol):
         """The file for reading and writing; `create` makes it when missing."""
         ...
 
+    def open_to_read(self, path: str) -> SharedFile:
+        """The file for reading only, for tools that look at other people's files."""
+        ...
+
     def append(self, file: SharedFile, position: int, buffers: Sequence[Bytes]) -> None:
         """Write the buffers one after the other at `position`, where the file ends (F1)."""
         ...
@@ -150,6 +154,12 @@ class OsFiles:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
             return SharedFile(os.open(path, flags, 0o644), path)
+        except OSError as error:
+            raise disk_fault(path, error) from error
+
+    def open_to_read(self, path: str) -> SharedFile:
+        try:
+            return SharedFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
         except OSError as error:
             raise disk_fault(path, error) from error
 
