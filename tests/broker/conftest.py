@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing import Broker
+from tests.broker._groups import find_coordinator, new_group
 from tests.broker._wire import WireClient
 
 _numbers = itertools.count(1)
@@ -76,3 +77,11 @@ def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBrok
     yield start
     for running in started:
         running.stop()
+
+
+@pytest.fixture
+def group(broker: Broker) -> str:
+    """The id of a group that no other test uses; the broker is its coordinator."""
+    with WireClient(broker.bootstrap_servers) as client:
+        find_coordinator(client)
+    return new_group()

@@ -41,7 +41,8 @@ def _fetch_one(request: OffsetFetchRequest, ctx: Context) -> OffsetFetchResponse
     if request.topics is not None:
         wanted = [TopicPartition(t.name, index) for t in request.topics for index in t.partition_indexes]
     found = ctx.services.groups.offsets.fetch(request.group_id, wanted, require_stable=request.require_stable)
-    offsets: Iterable[FetchedOffset] = found.partitions
+    # Without names the offsets come in the order of their commits; an answer names each topic once.
+    offsets: Iterable[FetchedOffset] = found.partitions if wanted is not None else sorted(found.partitions)
     if found.error and ctx.version < FIRST_GROUP_ERROR_VERSION:
         # There is no place for the group's error yet, so each partition says it.
         offsets = [FetchedOffset(tp, error=found.error) for tp in wanted or ()]
@@ -75,7 +76,7 @@ def _fetch_group(
         found = offsets.fetch(group.group_id, None, require_stable=require_stable)
         topics = [
             _topic(name, _id_of(name, ctx), list(parts), by_id)
-            for name, parts in groupby(found.partitions, key=lambda each: each.partition.topic)
+            for name, parts in groupby(sorted(found.partitions), key=lambda each: each.partition.topic)
         ]
         known = [topic for topic in topics if not by_id or topic.topic_id != ZERO_UUID]
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=known, error_code=found.error)
