@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.buffers import FileSlice, SharedFile
+from barnabas.log.config import BROKER_LOG
 from barnabas.log.files import OsFiles
-from barnabas.log.page_cache import WINDOW_BYTES, PageCacheCare
+from barnabas.log.page_cache import WINDOW_BYTES, PageCacheCare, PageCacheSettings
 
 FAR = 10**12
 
@@ -45,7 +46,7 @@ def file(files: NotedFiles, tmp_path: Path) -> SharedFile:
 
 @pytest.fixture
 def care(files: NotedFiles) -> PageCacheCare:
-    return PageCacheCare(files, hot_bytes=1000, cold_bytes=2 * WINDOW_BYTES)
+    return PageCacheCare(files, PageCacheSettings(1000, 2 * WINDOW_BYTES))
 
 
 def in_window(file: SharedFile, number: int, *, length: int = 100, at: int = 0) -> FileSlice:
@@ -56,6 +57,10 @@ def read(care: PageCacheCare, file: SharedFile, *windows: int) -> None:
     """Send a slice from each window, one after the other."""
     for number in windows:
         care.reading(in_window(file, number), FAR)
+
+
+def test_settings_come_from_the_table() -> None:
+    assert PageCacheSettings.of(BROKER_LOG.parse({})) == PageCacheSettings()
 
 
 class TestHotReads:
@@ -69,7 +74,7 @@ class TestHotReads:
     def test_a_budget_of_zero_switches_the_care_off(
         self, care: PageCacheCare, files: NotedFiles, file: SharedFile
     ) -> None:
-        care.configure(hot_bytes=0, cold_bytes=0)
+        care.configure(PageCacheSettings(0, 0))
         read(care, file, *range(10))
         assert files.dropped == []
 
@@ -182,7 +187,7 @@ class TestTheRealKernel:
 
     def test_a_scan_leaves_no_more_than_the_budget_cached(self, data: tuple[OsFiles, SharedFile]) -> None:
         files, file = data
-        care = PageCacheCare(files, hot_bytes=0, cold_bytes=2 * WINDOW_BYTES)
+        care = PageCacheCare(files, PageCacheSettings(0, 2 * WINDOW_BYTES))
         for position in range(0, 10 * WINDOW_BYTES, WINDOW_BYTES // 4):
             care.reading(FileSlice(file, position, WINDOW_BYTES // 4), FAR).read()
         cached = files.cached_bytes(file, 0, 10 * WINDOW_BYTES)
@@ -192,7 +197,7 @@ class TestTheRealKernel:
     def test_what_was_cached_before_is_cached_after(self, data: tuple[OsFiles, SharedFile]) -> None:
         files, file = data
         FileSlice(file, 4 * WINDOW_BYTES, WINDOW_BYTES).read()
-        care = PageCacheCare(files, hot_bytes=0, cold_bytes=WINDOW_BYTES)
+        care = PageCacheCare(files, PageCacheSettings(0, WINDOW_BYTES))
         for position in range(0, 10 * WINDOW_BYTES, WINDOW_BYTES // 2):
             care.reading(FileSlice(file, position, WINDOW_BYTES // 2), FAR).read()
         assert files.cached_bytes(file, 4 * WINDOW_BYTES, WINDOW_BYTES) == WINDOW_BYTES

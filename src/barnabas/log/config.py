@@ -297,6 +297,23 @@ TOPIC: Final = ConfigTable(
 
 _STORAGE: Final = ConfigTable(
     Key(
+        "barnabas.page.cache.cold.bytes",
+        64 * 2**20,
+        at_least(0),
+        kind=Kind.LONG,
+        live=_LIVE,
+        doc="How much of the page cache readers far behind may fill, all together; what they read beyond "
+        "that is dropped again, unless it was cached before. 0 leaves everything to the kernel.",
+    ),
+    Key(
+        "barnabas.page.cache.hot.bytes",
+        64 * 2**20,
+        at_least(0),
+        kind=Kind.LONG,
+        live=_LIVE,
+        doc="A reader is far behind when it reads more than this before the end of a partition.",
+    ),
+    Key(
         "log.cleaner.backoff.ms",
         15 * _SECOND_MS,
         at_least(0),

@@ -3,13 +3,14 @@
 A reader of old records touches every page once; left alone, the kernel caches them all and gives up the tail
 of other partitions, which every other reader needs.  The policy:
 
-C1  A read that begins less than `hot_bytes` before the end of its partition is hot: the kernel rules.
+C1  A read that begins less than `barnabas.page.cache.hot.bytes` before the end of its partition is hot: the
+    kernel rules.
 C2  A colder read is judged in windows of 4 MiB, *before* it brings anything in (cachestat): a window of which
     more than a quarter is cached belongs to somebody else and is never dropped.  Windows are judged 32 MiB
     ahead of the reader, or the kernel's read-ahead for this very reader would look like somebody else.
-C3  The other windows are ours: those that are not being sent from hold at most `cold_bytes` together.  The
-    one not read for the longest time is dropped first (posix_fadvise DONTNEED), so readers that follow
-    each other share what they read.
+C3  The other windows are ours: those that are not being sent from hold at most
+    `barnabas.page.cache.cold.bytes` together.  The one not read for the longest time is dropped first
+    (posix_fadvise DONTNEED), so readers that follow each other share what they read.
 C4  The next window of ours is asked for ahead (WILLNEED): the reader finds it there, and sendfile does not
     wait for the disk.
 
@@ -23,12 +24,14 @@ space back.  One caller at a time; the slices it gives out may end their lives i
 
 import weakref
 from collections import OrderedDict, deque
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from barnabas.base.buffers import FileSlice, SharedFile
+from barnabas.base.config import Settings
 from barnabas.log.files import Files
 
-__all__ = ["WINDOW_BYTES", "ColdSlice", "PageCacheCare", "PageCacheStats"]
+__all__ = ["WINDOW_BYTES", "ColdSlice", "PageCacheCare", "PageCacheSettings", "PageCacheStats"]
 
 WINDOW_BYTES: Final = 4 * 2**20
 _AHEAD_WINDOWS: Final = 8
@@ -36,6 +39,22 @@ _CACHED_SHARE_MAX: Final = 0.25
 _JUDGED_MAX: Final = 16_384  # windows ahead of readers that never came
 
 _Window = tuple[str, int]  # path, number
+
+
+@dataclass(frozen=True, slots=True)
+class PageCacheSettings:
+    """The `barnabas.page.cache.*` settings of a broker."""
+
+    hot_bytes: int = 64 * 2**20
+    cold_bytes: int = 64 * 2**20
+
+    @classmethod
+    def of(cls, settings: Settings) -> "PageCacheSettings":
+        """The settings of a `BROKER_LOG` table."""
+        return cls(
+            settings.integer("barnabas.page.cache.hot.bytes"),
+            settings.integer("barnabas.page.cache.cold.bytes"),
+        )
 
 
 class PageCacheStats(NamedTuple):
@@ -77,10 +96,10 @@ class PageCacheCare:
         "_windows_ours",
     )
 
-    def __init__(self, files: Files, *, hot_bytes: int, cold_bytes: int) -> None:
+    def __init__(self, files: Files, settings: PageCacheSettings) -> None:
         self._files: Final = files
-        self._hot_bytes = hot_bytes
-        self._cold_bytes = cold_bytes
+        self._hot_bytes = settings.hot_bytes
+        self._cold_bytes = settings.cold_bytes
         self._handles: dict[str, weakref.ref[SharedFile]] = {}
         self._judged: OrderedDict[_Window, bool] = OrderedDict()  # ahead of readers: is it ours?
         self._ours: OrderedDict[_Window, int] = OrderedDict()  # slices in flight; least recently read first
@@ -89,10 +108,10 @@ class PageCacheCare:
         self._windows_ours = 0
         self._windows_dropped = 0
 
-    def configure(self, *, hot_bytes: int, cold_bytes: int) -> None:
+    def configure(self, settings: PageCacheSettings) -> None:
         """Take new settings.  `cold_bytes` 0 switches the whole care off."""
-        self._hot_bytes = hot_bytes
-        self._cold_bytes = cold_bytes
+        self._hot_bytes = settings.hot_bytes
+        self._cold_bytes = settings.cold_bytes
         self._settle()
 
     @property
