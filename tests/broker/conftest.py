@@ -14,6 +14,12 @@ from tests.broker._wire import WireClient
 
 _numbers = itertools.count(1)
 
+
+def unique_name() -> str:
+    """A topic name that no other test uses."""
+    return f"t{next(_numbers)}"
+
+
 MakeTopic = Callable[..., str]
 MakeClient = Callable[[], WireClient]
 StartBroker = Callable[..., Broker]
@@ -51,7 +57,7 @@ def client(connect: MakeClient) -> WireClient:
 def make_topic(broker: Broker) -> MakeTopic:
     def make(partitions: int = 1, **config: str) -> str:
         """A fresh topic; settings are given with _ for a dot."""
-        name = f"t{next(_numbers)}"
+        name = unique_name()
         settings = {key.replace("_", "."): value for key, value in config.items()}
         broker.create_topic(name, partitions, config=settings)
         return name

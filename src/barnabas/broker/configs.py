@@ -2,7 +2,8 @@
 
 L1  A broker setting changes while it runs only if its key is live; per-broker keys may differ between
     brokers, cluster-wide ones may be set for one broker too (it then wins over the others' default).
-L2  What was set is checked before it is stored, together with all the rest that is set.
+L2  What was set is checked before it is stored, together with all the rest that is set.  What a topic
+    cannot have is a ConfigFault, what a broker cannot take a CommandRefused: Kafka has two codes for them.
 
 Owns no storage: what was set dynamically is in the cluster image.
 """
@@ -15,10 +16,11 @@ from barnabas.base.config import Key, Kind, Live, Settings, Value
 from barnabas.base.errors import ConfigFault
 from barnabas.broker.cluster import Cluster
 from barnabas.broker.config import BROKER
-from barnabas.controller.changes import UnknownTopic
+from barnabas.controller.changes import CommandRefused, UnknownTopic
 from barnabas.controller.topics import set_config
 from barnabas.log.config import TOPIC, LogConfig
 from barnabas.metadata.image import ClusterImage, ConfigResourceType
+from barnabas.metadata.names import check_topic_name
 
 __all__ = ["ConfigAdmin", "ConfigEntry", "ConfigOperation", "ConfigSource", "SynonymEntry"]
 
@@ -90,10 +92,9 @@ class ConfigAdmin:
     def describe(
         self, kind: ConfigResourceType, name: str, wanted: Iterable[str] | None = None
     ) -> list[ConfigEntry]:
-        """Every setting of the resource, or the wanted ones that exist.  Raises UnknownTopic, ConfigFault."""
+        """Every setting of the resource, or the wanted ones that exist.  Raises as `alter`."""
         if kind is ConfigResourceType.TOPIC:
-            if name not in self._cluster.image.topics:
-                raise UnknownTopic(f"The topic '{name}' does not exist.")
+            self._check_resource(kind, name)
             overrides = self._overrides(name)
             entries = (self._topic_entry(key, overrides) for key in TOPIC)
         else:
@@ -101,8 +102,8 @@ class ConfigAdmin:
             entries = (self._broker_entry(key, name) for key in BROKER)
             if name == ALL_BROKERS:
                 entries = (e for e in entries if e.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)
-        chosen = None if wanted is None else set(wanted)
-        return [entry for entry in entries if chosen is None or entry.key.name in chosen]
+        chosen = set(wanted or ())
+        return [entry for entry in entries if not chosen or entry.key.name in chosen]
 
     def describe_overrides(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
         """Every setting that a topic with these overrides has, or would have."""
@@ -116,7 +117,10 @@ class ConfigAdmin:
         *,
         validate_only: bool,
     ) -> None:
-        """Changes some settings and leaves the others.  Raises ConfigFault, UnknownTopic."""
+        """Changes some settings and leaves the others.
+
+        Raises UnknownTopic, InvalidTopicName, ConfigFault (topics), CommandRefused (brokers).
+        """
         self._check_resource(kind, name)
 
         def altered(image: ClusterImage) -> dict[str, str]:
@@ -132,7 +136,7 @@ class ConfigAdmin:
     ) -> None:
         """Sets exactly these; what was set before and is not named goes back to its default."""
         self._check_resource(kind, name)
-        given = {setting: text for setting, text in values.items() if text is not None}
+        given = {setting: _needed(setting, text) for setting, text in values.items()}
         await self._store(kind, name, lambda _: given, set(values), validate_only=validate_only)
 
     async def _store(
@@ -163,15 +167,18 @@ class ConfigAdmin:
             if table is not BROKER:
                 continue
             if key.live is Live.READ_ONLY:
-                raise ConfigFault(
+                raise CommandRefused(
                     f"{setting}: can only be set in the configuration file; it is read at the start"
                 )
             if key.live is Live.BROKER and name == ALL_BROKERS:
-                raise ConfigFault(f"{setting}: is set for each broker by itself, not for all at once")
+                raise CommandRefused(f"{setting}: is set for each broker by itself, not for all at once")
         if table is TOPIC:
             LogConfig.of(self._topic_settings(values))
-        else:
+            return
+        try:
             BROKER.parse({**self._static, **values})
+        except ConfigFault as fault:
+            raise CommandRefused(str(fault)) from fault
 
     def _apply(
         self,
@@ -185,8 +192,7 @@ class ConfigAdmin:
         if operation is ConfigOperation.DELETE:
             values.pop(setting, None)
             return
-        if text is None:
-            raise ConfigFault(f"{setting}: a value is needed")
+        text = _needed(setting, text)
         if operation is ConfigOperation.SET:
             values[setting] = text
             return
@@ -267,7 +273,19 @@ class ConfigAdmin:
     def _check_resource(self, kind: ConfigResourceType, name: str) -> None:
         if kind is ConfigResourceType.BROKER:
             self._check_broker(name)
+            return
+        check_topic_name(name)
+        if name not in self._cluster.image.topics:
+            raise UnknownTopic(f"The topic '{name}' does not exist.")
 
     def _check_broker(self, name: str) -> None:
         if name != ALL_BROKERS and name != str(self._node_id):
-            raise ConfigFault(f"this is broker {self._node_id}; ask broker {name} itself for its settings")
+            raise CommandRefused(
+                f"Unexpected broker id, expected {self._node_id} or empty string, but received {name}"
+            )
+
+
+def _needed(setting: str, text: str | None) -> str:
+    if text is None:
+        raise CommandRefused(f"Null value not supported for : {setting}")
+    return text

@@ -49,6 +49,7 @@ async def _create(wanted: CreatableTopic, validate_only: bool, ctx: Context) -> 
         name=topic.name,
         topic_id=bytes(16) if validate_only else topic.id,
         error_code=0,
+        error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
         configs=_configs(wanted, ctx),

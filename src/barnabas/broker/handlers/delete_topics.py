@@ -30,10 +30,9 @@ async def _delete(wanted: DeleteTopicState, ctx: Context) -> DeletableTopicResul
         old = ctx.version < FIRST_DISABLED_CODE_VERSION
         code = ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED
         return _failed(wanted.name, wanted.topic_id, code, "delete.topic.enable is false")
-    if wanted.name is not None and wanted.topic_id != ZERO_UUID:
-        return _failed(
-            wanted.name, wanted.topic_id, ErrorCode.INVALID_REQUEST, "give the name or the id, not both"
-        )
+    if (wanted.name is not None) == (wanted.topic_id != ZERO_UUID):
+        message = "give either the name or the id"
+        return _failed(wanted.name, wanted.topic_id, ErrorCode.INVALID_REQUEST, message)
     if wanted.name is None:
         topic = services.image.topics_by_id.get(wanted.topic_id)
         if topic is None:
