@@ -1,6 +1,10 @@
 """One clean of one log: crashes at every point, full disks, throttling, and random histories."""
 
 import asyncio
+import itertools
+import random
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -19,6 +23,7 @@ from barnabas.log.errors import DiskFault, DiskFull
 from barnabas.log.files import Bytes
 from barnabas.log.offset_map import BYTES_PER_SLOT
 from barnabas.records.codecs import Codec
+from tests.log import _killed_cleaner
 from tests.log._compaction import (
     SMALL,
     Bench,
@@ -31,6 +36,7 @@ from tests.log._compaction import (
     records,
     table,
 )
+from tests.log._make import open_log
 
 FOUR_GROUPS = LogConfig(
     compact=True, delete=False, min_cleanable_dirty_ratio=0.0, delete_retention_ms=0, segment_bytes=700
@@ -308,3 +314,46 @@ def test_any_history_compacts_to_its_last_values_while_appends_go_on(
         assert len(kept) == len(set(kept)), "each key once, and nothing that was aborted"
         bench.reopen()
         check(bench, model)
+
+
+# -- kill -9 ---------------------------------------------------------------------------------------
+
+
+def outlive(folder: Path, seed: int, deaths: int) -> int:
+    """Kill the worker again and again; after each death the log holds what was written.  Says how much."""
+    chosen = random.Random(seed)
+    end = 0
+    for death in range(deaths):
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "tests.log._killed_cleaner", str(folder), str(seed)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).resolve().parents[2],
+        )
+        assert worker.stdout is not None
+        written = end
+        with worker.stdout as lines:
+            for line in itertools.islice(lines, chosen.randrange(1, 400)):
+                if line.startswith("written"):
+                    written = int(line.split()[1])
+            worker.kill()
+        worker.wait()
+        log = open_log(folder / "topic-0", _killed_cleaner.CONFIG, files=QuickFiles())
+        end = log.log_end_offset
+        assert end >= written, f"seed {seed}, death {death}"
+        expected: dict[str, str | None] = dict(_killed_cleaner.record(seed, offset) for offset in range(end))
+        alive = {key: value for key, value in expected.items() if value is not None}
+        assert table(committed(log)) == alive, f"seed {seed}, death {death}"
+        log.release()
+    return end
+
+
+@pytest.mark.slow
+def test_a_killed_cleaner_loses_nothing(tmp_path: Path) -> None:
+    assert outlive(tmp_path, seed=1, deaths=5) > 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2, 22))
+def test_a_cleaner_killed_again_and_again_loses_nothing(tmp_path: Path, seed: int) -> None:
+    outlive(tmp_path, seed, deaths=20)
