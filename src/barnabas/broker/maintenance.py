@@ -7,7 +7,7 @@ M2  Blocking work (fsync, removing files, compaction) runs on threads; state cha
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from barnabas.base.errors import BarnabasError, StorageFault
@@ -17,6 +17,8 @@ from barnabas.log.directories import LogDirectories
 from barnabas.log.files import Files
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.retention import enforce_retention
+from barnabas.metadata.deltas import ConfigChanged, Delta
+from barnabas.metadata.image import ClusterImage
 from barnabas.replication.partition import Partition
 
 __all__ = ["Maintenance"]
@@ -118,9 +120,18 @@ class Maintenance:
             await asyncio.sleep(0)
         await self._services.offload.run(self._directories.purge)
 
+    async def follow(self, image: ClusterImage, deltas: Sequence[Delta]) -> None:
+        """Takes over settings of the broker that changed while it runs."""
+        if any(isinstance(delta, ConfigChanged) for delta in deltas):
+            settings = self._services.settings
+            self.cleaner.configure(CleanerSettings.of(settings))
+            self._services.page_cache.configure(
+                hot_bytes=settings.integer("barnabas.page.cache.hot.bytes"),
+                cold_bytes=settings.integer("barnabas.page.cache.cold.bytes"),
+            )
+
     async def compact(self) -> None:
         """Compacts one log after the other, the filthiest first, until none is worth it."""
-        self.cleaner.configure(CleanerSettings.of(self._services.settings))
         while (cleaning := self.cleaner.pick()) is not None:
             with contextlib.closing(self.cleaner.clean(cleaning)) as steps:
                 for work in steps:

@@ -37,6 +37,7 @@ from barnabas.broker.topics import TopicAdmin
 from barnabas.controller.startup import register, take_leadership
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import OsFiles
+from barnabas.log.page_cache import PageCacheCare
 from barnabas.metadata.image import Endpoint
 from barnabas.net.limits import ConnectionLimits, ServerLimits
 from barnabas.net.listener import Listener
@@ -130,6 +131,7 @@ class Node:
         await replicas.start(cluster.image)
         cluster.follow(replicas.follow)
         cluster.follow(groups.follow)
+        cluster.follow(maintenance.follow)
         maintenance.start()
         self._exits.push_async_callback(services.flusher.drain)
         self._exits.push_async_callback(maintenance.checkpoint_high_watermarks)
@@ -204,6 +206,11 @@ class Node:
             groups=groups.coordinator,
             offload=offload,
             flusher=Flusher(offload, self._clock),
+            page_cache=PageCacheCare(
+                self._files,
+                hot_bytes=configs.settings.integer("barnabas.page.cache.hot.bytes"),
+                cold_bytes=configs.settings.integer("barnabas.page.cache.cold.bytes"),
+            ),
         )
         return services, groups
 

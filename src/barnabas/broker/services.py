@@ -15,6 +15,7 @@ from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.topics import TopicAdmin
 from barnabas.coordinator.service import GroupCoordinator
 from barnabas.log.directories import LogDirectories
+from barnabas.log.page_cache import PageCacheCare
 from barnabas.metadata.image import ClusterImage
 
 __all__ = ["Services"]
@@ -37,6 +38,7 @@ class Services:
     groups: GroupCoordinator
     offload: Offload
     flusher: Flusher
+    page_cache: PageCacheCare
 
     @property
     def image(self) -> ClusterImage:

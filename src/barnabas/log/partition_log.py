@@ -450,6 +450,11 @@ class PartitionLog:
                 return ReadResult(found.data, found.next_offset)
         return ReadResult(None, offset)
 
+    def bytes_behind(self, offset: int, data: FileSlice) -> int:
+        """How many bytes lie between the beginning of `data`, read from `offset`, and the end of the log."""
+        segments = self.segments.from_slot(self.segments.floor_slot(offset))
+        return sum(segment.size_bytes for segment in segments) - data.position
+
     def aborted_transactions(self, first: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions that touch offsets [first, end), by first offset."""
         found: list[AbortedTransaction] = []

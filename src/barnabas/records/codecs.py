@@ -301,6 +301,8 @@ def _decompress_into(codec: Codec, run: Callable[..., int], data: Data, guess: i
         try:
             written = run(data, output)
         except cramjam.DecompressionError as error:
+            # What is raised keeps this frame alive, and must not keep the memory with it.
+            del output
             # The only sign of a full buffer that cramjam gives is the text of Rust's `write_all`.
             if "failed to write whole buffer" not in str(error):
                 raise

@@ -117,7 +117,10 @@ class _Attempt:
                 return diverging
         log = partition.log
         read = self._read_records(partition, wanted.fetch_offset, min(wanted.max_bytes, left), min_one_batch)
-        records: Buffer = read.slice if read.slice is not None else b""
+        records: Buffer = b""
+        if read.slice is not None:
+            behind = log.bytes_behind(wanted.fetch_offset, read.slice)
+            records = self._ctx.services.page_cache.reading(read.slice, behind)
         aborted: list[AbortedTransaction] | None = None
         if self._committed_only:
             aborted = [

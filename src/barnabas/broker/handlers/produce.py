@@ -82,7 +82,8 @@ async def _produce_large(request: ProduceRequest, ctx: Context) -> ProduceRespon
             try:
                 prepared[id(part)] = await ctx.services.offload.run(prepare)
             except BarnabasError as error:
-                prepared[id(part)] = error
+                # Without its traceback: the frames in it hold the request and would wait for the collector.
+                prepared[id(part)] = error.with_traceback(None)
     return await _flush_then_answer(request, ctx, _append_all(request, ctx, prepared))
 
 
