@@ -15,6 +15,7 @@ from barnabas.broker.services import Services
 from barnabas.log.cleaner import Cleaner, CleanerSettings
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import Files
+from barnabas.log.page_cache import PageCacheSettings
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.retention import enforce_retention
 from barnabas.metadata.deltas import ConfigChanged, Delta
@@ -125,10 +126,7 @@ class Maintenance:
         if any(isinstance(delta, ConfigChanged) for delta in deltas):
             settings = self._services.settings
             self.cleaner.configure(CleanerSettings.of(settings))
-            self._services.page_cache.configure(
-                hot_bytes=settings.integer("barnabas.page.cache.hot.bytes"),
-                cold_bytes=settings.integer("barnabas.page.cache.cold.bytes"),
-            )
+            self._services.page_cache.configure(PageCacheSettings.of(settings))
 
     async def compact(self) -> None:
         """Compacts one log after the other, the filthiest first, until none is worth it."""

@@ -37,7 +37,7 @@ from barnabas.broker.topics import TopicAdmin
 from barnabas.controller.startup import register, take_leadership
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import OsFiles
-from barnabas.log.page_cache import PageCacheCare
+from barnabas.log.page_cache import PageCacheCare, PageCacheSettings
 from barnabas.metadata.image import Endpoint
 from barnabas.net.limits import ConnectionLimits, ServerLimits
 from barnabas.net.listener import Listener
@@ -206,11 +206,7 @@ class Node:
             groups=groups.coordinator,
             offload=offload,
             flusher=Flusher(offload, self._clock),
-            page_cache=PageCacheCare(
-                self._files,
-                hot_bytes=configs.settings.integer("barnabas.page.cache.hot.bytes"),
-                cold_bytes=configs.settings.integer("barnabas.page.cache.cold.bytes"),
-            ),
+            page_cache=PageCacheCare(self._files, PageCacheSettings.of(configs.settings)),
         )
         return services, groups
 
