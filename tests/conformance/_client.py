@@ -242,6 +242,7 @@ class Client:
         reset: str = "earliest",
         instance_id: str | None = None,
         session_timeout_ms: int = 6000,
+        cooperative: bool = False,
     ) -> Member:
         number = self.call(
             "member_open",
@@ -250,6 +251,7 @@ class Client:
             reset=reset,
             instance_id=instance_id,
             session_timeout_ms=session_timeout_ms,
+            cooperative=cooperative,
         )
         member = Member(self, number)
         self._members.append(member)
@@ -315,6 +317,11 @@ class Client:
     def delete_records(self, topic: str, before: int, partition: int = 0) -> int:
         """Delete below an offset (-1: everything); the new first offset, or -1 if the client hides it."""
         return int(self.call("delete_records", topic=topic, partition=partition, before=before))
+
+    def kill(self) -> None:
+        """End the driver as a crash does, with everything that runs in it."""
+        self._members.clear()
+        self._process.kill()
 
     def close(self) -> None:
         if self._process.stdin is not None:

@@ -146,6 +146,34 @@ class RecordScenarios:
         client.produce(topic, [Message(b"v", b"k")])
         assert [(each.key, each.value) for each in client.read(topic, 1)] == [(b"k", b"v")]
 
+    def test_a_compacted_topic_keeps_the_last_message_of_each_key(self, client: Client, topic: str) -> None:
+        configs = {
+            "cleanup.policy": "compact",
+            "segment.ms": "1000",
+            "min.cleanable.dirty.ratio": "0.01",
+            "max.compaction.lag.ms": "1",
+        }
+        client.create_topic(topic, configs=configs)
+        start = now_ms() - 60_000
+        for turn in range(3):
+            versions = [
+                Message(b"%d" % turn, b"key-%d" % key, timestamp=start + turn * 5000) for key in range(4)
+            ]
+            client.produce(topic, versions, codec="gzip")
+        client.produce(topic, [Message(None, b"key-0", timestamp=start + 20_000)])
+        # The active segment is never compacted; this message opens one.
+        client.produce(topic, [Message(b"end", b"end", timestamp=start + 40_000)])
+
+        def kept() -> list[tuple[int | None, bytes | None, bytes | None]]:
+            found = client.read(topic, 1, start=0)
+            while found[-1].value != b"end":
+                found += client.read(topic, 1, start=(found[-1].offset or 0) + 1)
+            return [(each.offset, each.key, each.value) for each in found]
+
+        wanted = [(8 + key, b"key-%d" % key, b"2") for key in range(1, 4)]
+        eventually(lambda: kept()[: len(wanted)] == wanted, what="the log compacted")
+        assert kept() == [*wanted, (12, b"key-0", None), (13, b"end", b"end")]
+
     def test_a_topic_may_stamp_the_time_of_arrival(self, client: Client, topic: str) -> None:
         client.create_topic(topic, configs={"message.timestamp.type": "LogAppendTime"})
         before = now_ms()
@@ -215,6 +243,31 @@ class GroupScenarios:
         got = third.await_received(20)
         expected = sorted((b"%06d" % (10 * p + n), p) for p in range(4) for n in range(5))
         assert sorted((each.value, each.partition) for each in got) == expected
+
+    def test_a_member_that_dies_loses_its_partitions(
+        self, client: Client, second_client: Client, topic: str, group: str
+    ) -> None:
+        client.create_topic(topic, partitions=2)
+        stays = client.member(group, topic, session_timeout_ms=2000)
+        dies = second_client.member(group, topic, session_timeout_ms=2000)
+        eventually(lambda: len(stays.assignment) == 1 == len(dies.assignment), what="a partition each")
+        second_client.kill()
+        stays.await_assignment((topic, 0), (topic, 1))
+        client.produce(topic, numbered(1, partition=0) + numbered(1, first=1, partition=1))
+        assert sorted(stays.await_received(2), key=lambda each: each.value or b"")[1].partition == 1
+
+    @pytest.mark.needs("cooperative")
+    def test_a_cooperative_group_shares_without_giving_up_what_it_keeps(
+        self, client: Client, topic: str, group: str
+    ) -> None:
+        client.create_topic(topic, partitions=4)
+        first = client.member(group, topic, cooperative=True)
+        first.await_assignment(*((topic, number) for number in range(4)))
+        second = client.member(group, topic, cooperative=True)
+        eventually(lambda: len(first.assignment) == 2 == len(second.assignment), what="two each")
+        assert not first.assignment & second.assignment
+        second.close()
+        first.await_assignment(*((topic, number) for number in range(4)))
 
     def test_a_group_resumes_after_its_commit(self, client: Client, topic: str, group: str) -> None:
         client.create_topic(topic)

@@ -26,6 +26,7 @@ SETTINGS = {
     "num.partitions": "2",
     "auto.create.topics.enable": "true",
     "offsets.topic.num.partitions": "5",
+    "log.cleaner.backoff.ms": "200",
 }
 
 

@@ -97,6 +97,13 @@ def client(shared_client: Client) -> Iterator[Client]:
 
 
 @pytest.fixture
+def second_client(request: pytest.FixtureRequest, cluster: Server) -> Iterator[Client]:
+    """Another process of the client of the test module, which may die in the test."""
+    with start_or_skip(request.module.CLIENT, cluster) as running:
+        yield running
+
+
+@pytest.fixture
 def own_client(request: pytest.FixtureRequest, own_server: Server) -> Iterator[Client]:
     """The client of the test module, at the server of this test."""
     with start_or_skip(request.module.CLIENT, own_server) as running:

@@ -68,6 +68,7 @@ class Witness:
             {
                 "bootstrap.servers": server.bootstrap_servers,
                 "group.id": "witness",
+                "fetch.wait.max.ms": 20,
                 "enable.auto.commit": False,
             }
         )
@@ -309,6 +310,7 @@ class TestManyOfThem:
                     "auto.offset.reset": "earliest",
                     "enable.auto.commit": False,
                     "session.timeout.ms": 30_000,
+                    "fetch.wait.max.ms": 20,
                 }
             )
             for number in range(GROUPS)

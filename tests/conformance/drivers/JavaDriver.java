@@ -37,6 +37,7 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -222,6 +223,9 @@ public final class JavaDriver {
             "auto.offset.reset", text(args, "reset"),
             "session.timeout.ms", args.get("session_timeout_ms").asInt(),
             "heartbeat.interval.ms", HEARTBEAT_MS));
+        if (args.get("cooperative").asBoolean()) {
+            settings.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
+        }
         if (!args.get("instance_id").isNull()) {
             settings.put("group.instance.id", text(args, "instance_id"));
         }

@@ -151,15 +151,27 @@ class Driver:
         raise NotImplementedError
 
     def consumer(
-        self, group: str, topic: str, reset: str, instance_id: str | None, session_timeout_ms: int
+        self,
+        group: str,
+        topic: str,
+        reset: str,
+        instance_id: str | None,
+        session_timeout_ms: int,
+        cooperative: bool,
     ) -> Consumer:
         raise NotImplementedError
 
     def member_open(
-        self, group: str, topic: str, reset: str, instance_id: str | None, session_timeout_ms: int
+        self,
+        group: str,
+        topic: str,
+        reset: str,
+        instance_id: str | None,
+        session_timeout_ms: int,
+        cooperative: bool,
     ) -> int:
         number = len(self._members)
-        member = Member(self.consumer(group, topic, reset, instance_id, session_timeout_ms))
+        member = Member(self.consumer(group, topic, reset, instance_id, session_timeout_ms, cooperative))
         self._members[number] = member
         member.start()
         return number

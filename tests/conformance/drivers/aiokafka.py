@@ -182,7 +182,13 @@ class AiokafkaDriver(_driver.Driver):
         return None if found is None else int(found.offset)
 
     def consumer(
-        self, group: str, topic: str, reset: str, instance_id: str | None, session_timeout_ms: int
+        self,
+        group: str,
+        topic: str,
+        reset: str,
+        instance_id: str | None,
+        session_timeout_ms: int,
+        cooperative: bool,
     ) -> _driver.Consumer:
         listener = Rebalances()
 

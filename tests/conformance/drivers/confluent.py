@@ -177,7 +177,13 @@ class ConfluentDriver(_driver.Driver):
         return None if found.offset < 0 else int(found.offset)
 
     def consumer(
-        self, group: str, topic: str, reset: str, instance_id: str | None, session_timeout_ms: int
+        self,
+        group: str,
+        topic: str,
+        reset: str,
+        instance_id: str | None,
+        session_timeout_ms: int,
+        cooperative: bool,
     ) -> _driver.Consumer:
         settings = {
             **self._common,
@@ -186,6 +192,7 @@ class ConfluentDriver(_driver.Driver):
             "enable.auto.commit": False,
             "session.timeout.ms": session_timeout_ms,
             "heartbeat.interval.ms": HEARTBEAT_MS,
+            "partition.assignment.strategy": "cooperative-sticky" if cooperative else "range,roundrobin",
         }
         if instance_id is not None:
             settings["group.instance.id"] = instance_id
