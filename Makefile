@@ -36,7 +36,8 @@ test: $(READY) ## The whole suite, compiled kernel and plain one: what CI runs
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	BARNABAS_KERNEL=plain $(PYTEST) tests/records
+	@$(BIN)/barnabas version
+	BARNABAS_KERNEL=plain $(PYTEST) tests/records -m 'not soak'
 	$(PYTEST) -m 'not soak'
 
 soak: $(READY) ## The long random and kill -9 runs, an hour or so
