@@ -33,12 +33,18 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 class ClientThread:
-    """One daemon thread that runs an event loop from construction to `stop`."""
+    """One daemon thread that runs an event loop from construction to `stop`.
 
-    def __init__(self, name: str = "barnabas-client") -> None:
+    `closing` is awaited on the loop before it ends, also when the object was forgotten; it must not refer to
+    the object that holds this one.
+    """
+
+    def __init__(
+        self, name: str = "barnabas-client", *, closing: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> None:
         self._pid = os.getpid()
         self._loop = new_event_loop()
-        self._thread = threading.Thread(target=_run, args=(self._loop,), name=name, daemon=True)
+        self._thread = threading.Thread(target=_run, args=(self._loop, closing), name=name, daemon=True)
         self._lock = threading.Lock()
         self._finalizer = weakref.finalize(self, _end, self._loop, self._thread)
         self._thread.start()
@@ -105,10 +111,12 @@ class ClientThread:
             raise ClientClosed
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
+def _run(loop: asyncio.AbstractEventLoop, closing: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
+        if closing is not None:
+            loop.run_until_complete(closing())
         _drain(loop)
     finally:
         asyncio.set_event_loop(None)
