@@ -29,7 +29,7 @@ from barnabas.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from tests.broker._wire import WireClient
+from tests.broker._wire import WireClient, until
 
 SESSION_MS = 10_000
 FIRST_MEMBER_ID_VERSION = 4
@@ -43,6 +43,16 @@ def new_group() -> str:
 def find_coordinator(client: WireClient) -> None:
     """Makes the broker the coordinator of all groups, as a client's first look-up does."""
     assert client.call(FindCoordinatorRequest(key="any"), 0, FindCoordinatorResponse).error_code == 0
+
+
+def until_loaded(client: WireClient, group: str) -> None:
+    """Waits until the coordinator has read the group back after a start."""
+    asked = OffsetFetchRequest(group_id=group, topics=None)
+    until(
+        lambda: (
+            client.call(asked, 7, OffsetFetchResponse).error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        )
+    )
 
 
 def join_request(

@@ -4,6 +4,7 @@ import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,25 @@ MakeClient = Callable[[], WireClient]
 StartBroker = Callable[..., Broker]
 
 
-@pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    """Its data is in memory where the system has room for that: what is durable is tested elsewhere."""
+@contextmanager
+def memory_folder() -> Iterator[Path]:
+    """A folder in memory where the system has room for that: the disk is not what is tested here."""
     memory = Path("/dev/shm")
     parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="barnabas-", dir=parent) as folder, Broker(data_dir=folder) as up:
-        yield up
+    with tempfile.TemporaryDirectory(prefix="barnabas-", dir=parent) as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with memory_folder() as made, Broker(data_dir=str(made)) as running:
+        yield running
 
 
 @pytest.fixture
@@ -71,14 +84,13 @@ def topic(make_topic: MakeTopic) -> str:
 
 
 @pytest.fixture
-def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
+def start_broker(folder: Path) -> Iterator[StartBroker]:
     """Starts brokers with settings of their own; they are stopped after the test."""
     started: list[Broker] = []
 
-    def start(settings: Mapping[str, str] | None = None, *, data_dir: str | None = None) -> Broker:
-        running = Broker(settings, data_dir=data_dir).start()
-        started.append(running)
-        return running
+    def start(settings: Mapping[str, str] | None = None) -> Broker:
+        started.append(Broker(settings, data_dir=str(folder / str(len(started)))).start())
+        return started[-1]
 
     yield start
     for running in started:
