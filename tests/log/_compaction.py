@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from barnabas.base.buffers import SharedFile
 from barnabas.base.clock import ManualClock
@@ -213,7 +212,3 @@ class CrashingFiles(QuickFiles):
 
     def sync_folder(self, path: str) -> None:
         self._change()
-
-    def replace(self, path: str, content: Bytes, **options: Any) -> None:
-        self._change()
-        super().replace(path, content, sync=False)

@@ -1,6 +1,7 @@
 """One clean of one log: crashes at every point, full disks, throttling, and random histories."""
 
 import asyncio
+import contextlib
 import itertools
 import random
 import subprocess
@@ -36,6 +37,7 @@ from tests.log._compaction import (
     records,
     table,
 )
+from tests.log._disk import LossyFiles
 from tests.log._make import open_log
 
 FOUR_GROUPS = LogConfig(
@@ -107,6 +109,39 @@ class TestCrashes:
             again.clean()
             kept = [key for _, key, _ in pairs(records(again.log))]
             assert len(set(kept)) == len(kept), f"after {changes} changes"
+
+
+class PowerlessFiles(LossyFiles, CrashingFiles):
+    """A process that ends at a chosen change, on a machine that loses its power with it."""
+
+    def __init__(self, root: str) -> None:
+        LossyFiles.__init__(self, root)
+        CrashingFiles.__init__(self)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_a_power_failure_at_every_change_loses_nothing_that_was_flushed(tmp_path: Path, seed: int) -> None:
+    expected: dict[str, str] | None = None
+    for changes in itertools.count(seed, 2):
+        folder = tmp_path / str(changes)
+        files = PowerlessFiles(str(folder))
+        bench = Bench(folder, FOUR_GROUPS, files=files)
+        write_history(bench)
+        bench.log.flush(now_ms=bench.clock.now_ms())
+        flushed = bench.log.log_end_offset
+        files.left = changes
+        with contextlib.suppress(Crash):
+            bench.clean()
+        finished, files.left = files.left > 0, 10**9
+        files.crash(random.Random(seed * 1000 + changes))
+        log = open_log(folder / "topic-0", FOUR_GROUPS, files=QuickFiles(), recovery_point=flushed)
+        seen = table(committed(log))
+        expected = expected or seen
+        assert seen == expected, f"after {changes} changes"
+        assert log.log_end_offset == flushed
+        if finished:
+            return
 
 
 class FullFiles(QuickFiles):
