@@ -1,6 +1,6 @@
 """The broker's settings, with Kafka's names and defaults, and what a running one may change.
 
-BROKER holds its own rows plus those of the log and the group coordinator.  IGNORED are names that a
+BROKER holds its own rows plus those of the log and the coordinators.  IGNORED are names that a
 server.properties made for Apache Kafka may hold and that mean nothing here; they are accepted, with a
 notice, so that people can bring their files.
 """
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from barnabas.base.config import ConfigTable, Key, Kind, Live, Settings, Value, at_least, listed, not_blank
 from barnabas.base.errors import ConfigFault
 from barnabas.coordinator.config import GROUPS
+from barnabas.coordinator.txn_config import TRANSACTIONS
 from barnabas.log.config import BROKER_LOG
 from barnabas.metadata.image import Endpoint
 
@@ -160,7 +161,7 @@ _OWN = ConfigTable(
     ),
 )
 
-BROKER = _OWN + BROKER_LOG + GROUPS
+BROKER = _OWN + BROKER_LOG + GROUPS + TRANSACTIONS
 
 # Settings of Apache Kafka that have no counterpart here: thread counts (one event loop), KRaft and
 # ZooKeeper roles, metrics reporters, tiered storage.  A prefix ends with a dot.
@@ -185,7 +186,6 @@ IGNORED = (
     "metric.reporters",
     "metrics.",
     "kafka.metrics.",
-    "transaction.state.log.",
     "share.",
     "group.share.",
     "group.consumer.",

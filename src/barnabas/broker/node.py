@@ -1,16 +1,16 @@
 """One broker from start to stop: opens the parts in order, wires them, closes them in reverse.
 
 Start: the tree is opened and read → data folders are locked and recovered → listeners bind → the broker
-registers and leads its partitions in a new epoch → groups load → listeners accept.
-Stop: listeners let go → requests in progress end → groups stop → logs close and leave the clean-shutdown
-marker → the tree closes.  Decides nothing itself.
+registers and leads its partitions in a new epoch → groups and transactions load → listeners accept.
+Stop: listeners let go → requests in progress end → transactions and groups stop → logs close and leave the
+clean-shutdown marker → the tree closes.  Decides nothing itself.
 """
 
 import asyncio
 import os
 import random
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -34,7 +34,9 @@ from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.replicas import LocalReplicas
 from barnabas.broker.services import Services
 from barnabas.broker.topics import TopicAdmin
+from barnabas.broker.transactions import TransactionHost, no_fault
 from barnabas.controller.startup import register, take_leadership
+from barnabas.coordinator.txn_ports import FaultPoint
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import OsFiles
 from barnabas.log.page_cache import PageCacheCare, PageCacheSettings
@@ -57,13 +59,23 @@ INT32_MAX = 2**31 - 1
 class Node:
     """A broker in this process.  `start` and `stop` once each, on one running event loop."""
 
-    def __init__(self, settings: Mapping[str, str], *, clock: Clock | None = None) -> None:
-        """Checks the settings.  Raises ConfigFault."""
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        *,
+        clock: Clock | None = None,
+        reach: Callable[[FaultPoint], None] = no_fault,
+    ) -> None:
+        """Checks the settings.  Raises ConfigFault.
+
+        `reach` is for the test kit alone: it is called at the points where a transaction may be stopped.
+        """
         if not __debug__:
             raise InvariantBroken("asserts guard the data here: do not run with python -O")
         self.settings, self.ignored = parse_broker_settings(settings)
         self._given = {name: text for name, text in settings.items() if name not in self.ignored}
         self._clock = clock or SystemClock()
+        self._reach = reach
         self._files = OsFiles()
         self._exits = AsyncExitStack()
         self.endpoints: list[Endpoint] = []
@@ -99,7 +111,7 @@ class Node:
         cluster = Cluster(store, await load_image(store, new_cluster_id=_new_cluster_id))
         configs = ConfigAdmin(cluster, self.node_id, self._given)
         directories = await self._open_logs(cluster, configs, offload)
-        services, groups = self._services(store, cluster, configs, directories, offload)
+        services, groups, transactions = self._services(store, cluster, configs, directories, offload)
         self.services = services
         dispatcher = Dispatcher(services)
         server = Server(
@@ -116,6 +128,11 @@ class Node:
         def gone(partition: Partition) -> None:
             maintenance.forget(partition)
             groups.on_gone(partition)
+            transactions.on_gone(partition)
+
+        def led(partition: Partition) -> None:
+            groups.on_led(partition)
+            transactions.on_led(partition)
 
         replicas = LocalReplicas(
             node_id=self.node_id,
@@ -123,14 +140,17 @@ class Node:
             partitions=services.partitions,
             configs=configs,
             on_moved=services.purgatory.moved,
-            led=groups.on_led,
+            led=led,
             gone=gone,
         )
         groups.start()
         self._exits.push_async_callback(groups.stop)
+        transactions.start()
+        self._exits.push_async_callback(transactions.stop)
         await replicas.start(cluster.image)
         cluster.follow(replicas.follow)
         cluster.follow(groups.follow)
+        cluster.follow(transactions.follow)
         cluster.follow(maintenance.follow)
         maintenance.start()
         self._exits.push_async_callback(services.flusher.drain)
@@ -174,7 +194,7 @@ class Node:
         configs: ConfigAdmin,
         directories: LogDirectories,
         offload: Offload,
-    ) -> tuple[Services, GroupHost]:
+    ) -> tuple[Services, GroupHost, TransactionHost]:
         timers = LoopTimers(asyncio.get_running_loop())
         purgatory = Purgatory(timers)
         partitions = PartitionTable()
@@ -187,6 +207,21 @@ class Node:
             clock=self._clock,
             offload=offload,
         )
+        producer_ids = ProducerIds(store, self.node_id)
+        flusher = Flusher(offload, self._clock)
+        transactions = TransactionHost(
+            cluster=cluster,
+            configs=configs,
+            partitions=partitions,
+            purgatory=purgatory,
+            timers=timers,
+            clock=self._clock,
+            offload=offload,
+            flusher=flusher,
+            producer_ids=producer_ids,
+            groups=groups.coordinator,
+            reach=self._reach,
+        )
         services = Services(
             node_id=self.node_id,
             clock=self._clock,
@@ -198,17 +233,19 @@ class Node:
                 slots=self.settings.integer("max.incremental.fetch.session.cache.slots"),
                 new_id=lambda: secrets.randbelow(INT32_MAX) + 1,
             ),
-            producer_ids=ProducerIds(store, self.node_id),
+            producer_ids=producer_ids,
             topics=TopicAdmin(
                 cluster, lambda: configs.settings, new_id=_new_id, start_index=random.randrange
             ),
             configs=configs,
             groups=groups.coordinator,
+            transactions=transactions.coordinator,
+            markers=transactions.markers,
             offload=offload,
-            flusher=Flusher(offload, self._clock),
+            flusher=flusher,
             page_cache=PageCacheCare(self._files, PageCacheSettings.of(configs.settings)),
         )
-        return services, groups
+        return services, groups, transactions
 
     def _bind(self, server: Server) -> list[Endpoint]:
         """Reserves every listener's address; gives what clients are told to connect to."""

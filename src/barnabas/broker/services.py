@@ -13,7 +13,9 @@ from barnabas.broker.offload import Offload
 from barnabas.broker.partitions import PartitionTable
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.topics import TopicAdmin
+from barnabas.broker.txn_markers import LocalMarkers
 from barnabas.coordinator.service import GroupCoordinator
+from barnabas.coordinator.transactions import TransactionCoordinator
 from barnabas.log.directories import LogDirectories
 from barnabas.log.page_cache import PageCacheCare
 from barnabas.metadata.image import ClusterImage
@@ -36,6 +38,8 @@ class Services:
     topics: TopicAdmin
     configs: ConfigAdmin
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    markers: LocalMarkers
     offload: Offload
     flusher: Flusher
     page_cache: PageCacheCare

@@ -15,7 +15,7 @@ from barnabas.controller.topics import NewTopic, add_partitions, create_topic, d
 from barnabas.log.config import TOPIC
 from barnabas.metadata.deltas import TopicCreated
 from barnabas.metadata.image import ClusterImage, TopicImage
-from barnabas.metadata.names import GROUP_METADATA_TOPIC
+from barnabas.metadata.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 
 __all__ = ["DEFAULT_COUNT", "TopicAdmin"]
 
@@ -60,11 +60,12 @@ class TopicAdmin:
 
     async def ensure(self, name: str) -> TopicImage:
         """The topic, created with the broker's defaults if it is not there."""
-        new = (
-            self._offsets_topic()
-            if name == GROUP_METADATA_TOPIC
-            else NewTopic(name, DEFAULT_COUNT, DEFAULT_COUNT)
-        )
+        if name == GROUP_METADATA_TOPIC:
+            new = self._offsets_topic()
+        elif name == TRANSACTION_STATE_TOPIC:
+            new = self._transactions_topic()
+        else:
+            new = NewTopic(name, DEFAULT_COUNT, DEFAULT_COUNT)
         try:
             return await self.create(new)
         except TopicExists:
@@ -108,5 +109,24 @@ class TopicAdmin:
             GROUP_METADATA_TOPIC,
             settings.integer("offsets.topic.num.partitions"),
             max(1, min(settings.integer("offsets.topic.replication.factor"), brokers)),
+            config=config,
+        )
+
+    def _transactions_topic(self) -> NewTopic:
+        settings = self._settings()
+        brokers = len(self._cluster.image.brokers)
+        replicas = max(1, min(settings.integer("transaction.state.log.replication.factor"), brokers))
+        config: Mapping[str, str] = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "unclean.leader.election.enable": "false",
+            # More than there are replicas could never be reached.
+            "min.insync.replicas": str(min(settings.integer("transaction.state.log.min.isr"), replicas)),
+            "segment.bytes": str(settings.integer("transaction.state.log.segment.bytes")),
+        }
+        return NewTopic(
+            TRANSACTION_STATE_TOPIC,
+            settings.integer("transaction.state.log.num.partitions"),
+            replicas,
             config=config,
         )

@@ -30,6 +30,7 @@ TEST_SETTINGS = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
     "barnabas.shutdown.timeout.ms": "1000",
 }
 

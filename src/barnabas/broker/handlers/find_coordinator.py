@@ -1,14 +1,15 @@
-"""FindCoordinator (key 10), v0-6: which broker looks after a group.
+"""FindCoordinator (key 10), v0-6: which broker looks after a group or a transactional id.
 
 v0 knows groups only; v1 adds key types; v4 asks for several keys at once.  The first look-up creates
-`__consumer_offsets`.  Not done: transactions (key type 1) and share groups (2), refused as INVALID_REQUEST.
+`__consumer_offsets`, or `__transaction_state`.  Not done: share groups (key type 2), refused as
+INVALID_REQUEST.
 """
 
 from barnabas.base.errors import BarnabasError
 from barnabas.broker.context import Context
 from barnabas.broker.error_codes import code_of
 from barnabas.coordinator.hashing import partition_of
-from barnabas.metadata.names import GROUP_METADATA_TOPIC
+from barnabas.metadata.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.find_coordinator import (
     Coordinator,
@@ -16,7 +17,7 @@ from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
-GROUP = 0
+TOPICS = {0: GROUP_METADATA_TOPIC, 1: TRANSACTION_STATE_TOPIC}  # by type of key
 FIRST_BATCHED_VERSION = 4
 
 
@@ -35,13 +36,14 @@ async def handle(request: FindCoordinatorRequest, ctx: Context) -> FindCoordinat
 
 
 async def _find(key: str, key_type: int, ctx: Context) -> Coordinator:
-    if key_type != GROUP:
+    name = TOPICS.get(key_type)
+    if name is None:
         return _none(key, ErrorCode.INVALID_REQUEST, f"there is no coordinator for keys of type {key_type}")
     services = ctx.services
-    topic = services.image.topics.get(GROUP_METADATA_TOPIC)
+    topic = services.image.topics.get(name)
     if topic is None:
         try:
-            topic = await services.topics.ensure(GROUP_METADATA_TOPIC)
+            topic = await services.topics.ensure(name)
         except BarnabasError as error:
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{code_of(error).name}: {error}")
     leader = topic.partitions[partition_of(key, len(topic.partitions))].leader

@@ -4,7 +4,8 @@ acks: 0 gets no answer at all (an error closes the connection, so that the clien
 1 answers after the leader's append, -1 once every in-sync replica has the batch.
 v3+ carries exactly one batch of magic 2 per partition; v7 allows zstd; v8 adds the error's text;
 v10 names the current leader; v13 names topics by id.  Large batches are checked off the event loop.
-Not done: transactional batches (no partition can be in a transaction yet), quotas (throttle is 0).
+A transactional batch is taken only if the partition is part of its producer's open transaction, else
+INVALID_TXN_STATE, from v11 on TRANSACTION_ABORTABLE.  Not done: quotas (throttle is 0).
 """
 
 from collections.abc import Awaitable
@@ -13,8 +14,8 @@ from functools import partial
 from barnabas.base.errors import BarnabasError
 from barnabas.broker.context import Context
 from barnabas.broker.error_codes import code_of
+from barnabas.broker.txn_verification import transaction_refusal
 from barnabas.log.append import PreparedAppend, prepare_append
-from barnabas.log.errors import InvalidTransactionState
 from barnabas.metadata.names import is_internal
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.produce import (
@@ -27,7 +28,6 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.records.batch import (
     ATTRIBUTE_CODEC_MASK,
-    ATTRIBUTE_TRANSACTIONAL,
     HEADER_BYTES,
     LENGTH_COUNTS_FROM,
     MAGIC,
@@ -49,6 +49,7 @@ FIRST_TOPIC_ID_VERSION = 13
 SMALL_BYTES = 16_384  # below this a thread costs more than it gives
 DECOMPRESSION_COST = 32  # a compressed byte takes about as long as so many plain ones
 RECORD_COST = 64  # and so does a record
+REFUSED_TRANSACTION = "the partition is not part of an open transaction of this producer"
 _ATTRIBUTES = 5  # places in a batch header
 _RECORD_COUNT = 12
 
@@ -152,6 +153,12 @@ def _append(
             ready = _prepare(part, partition, ctx)
         if isinstance(ready, BarnabasError):
             raise ready
+        batch = ready.batches[0]
+        if batch.is_transactional and (
+            code := transaction_refusal(batch, request.transactional_id, partition, ctx)
+        ):
+            result.failed = True
+            return _failed(part.index, code, REFUSED_TRANSACTION)
         done = partition.append(ready, acks_all=request.acks == ACKS_ALL, now_ms=ctx.services.clock.now_ms())
     except BarnabasError as error:
         result.failed = True
@@ -195,8 +202,6 @@ def _one_batch(records: object, version: int) -> memoryview:
         raise CorruptBatch(f"the batch is {size} bytes long, {len(records)} were sent")
     if attributes & ATTRIBUTE_CODEC_MASK == Codec.ZSTD and version < FIRST_ZSTD_VERSION:
         raise UnsupportedCodec(f"zstd needs Produce v{FIRST_ZSTD_VERSION} or newer")
-    if attributes & ATTRIBUTE_TRANSACTIONAL:
-        raise InvalidTransactionState("the partition is not part of a transaction of this producer")
     return records
 
 
