@@ -24,7 +24,7 @@ from barnabas.records.builder import read_end_txn_marker
 from barnabas.records.codecs import decompress
 from barnabas.records.kernel import ColumnBuilder
 
-__all__ = ["COLUMNS", "ColumnReader", "arrow", "read_columns", "schema_of"]
+__all__ = ["COLUMNS", "AbortedFilter", "ColumnReader", "arrow", "read_columns", "schema_of"]
 
 # Name to kernel bit; 0 for those that are the same in every row.
 COLUMNS: Final = {
@@ -130,7 +130,7 @@ class ColumnReader:
         go through all of it before the next call.
         Raises RecordError; rows of the batches before the bad one are kept, and next_offset names it.
         """
-        filtered = None if aborted is None else _Aborted(aborted)
+        filtered = None if aborted is None else AbortedFilter(aborted)
         for batch in iter_batches(memoryview(records)):
             if self.done:
                 return
@@ -192,7 +192,7 @@ class ColumnReader:
                 return pa.repeat(pa.scalar(self._constants[name], wanted), rows)
 
 
-class _Aborted:
+class AbortedFilter:
     """Which batches of one fetch belong to aborted transactions (A2)."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
