@@ -136,14 +136,16 @@ class Dispatcher:
         else:
             if answer is not None:
                 self._reply(ctx, answer)
-        held = self._held.pop(ctx.connection)
+        # The queue stays known while it is worked off: if the connection ends on the way, it is emptied.
+        connection, held = ctx.connection, self._held[ctx.connection]
         while held:
             later = held.popleft()
-            self._begin(ctx.connection, later)
-            if ctx.connection in self._held:
+            self._begin(connection, later)
+            if self._held[connection] is not held:
                 # That one waits too: the rest stays behind it.
-                self._held[ctx.connection].extend(held)
+                self._held[connection].extend(held)
                 return
+        del self._held[connection]
 
     def _refuse(self, connection: ClientConnection, request: Request) -> None:
         if request.api_key == ApiKey.API_VERSIONS:
