@@ -175,8 +175,8 @@ class TestStopping:
         }
         directories.release()
         directories = place.open()
-        scanned = [log.recovery.scanned_bytes for log in directories if log.recovery is not None]
-        assert scanned[0] < scanned[1] == scanned[2] == need(directories, B).size_bytes
+        scanned = {log.topic_partition: log.recovery.scanned_bytes for log in directories if log.recovery}
+        assert scanned[A] < scanned[B] == scanned[C] == need(directories, B).size_bytes
         for log in directories:
             assert offsets(log) == list(range(40))
         directories.release()

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.log.errors import CorruptSegment
 from barnabas.log.files import OsFiles
-from barnabas.log.scan import BatchScanner, header_fault
+from barnabas.log.scan import BatchScanner, first_batch_ending_at, header_fault, walk_batches
 from tests.log._make import batch
 
 FILES = OsFiles()
@@ -115,3 +116,38 @@ def test_the_first_thing_that_is_wrong_is_said(
     length: int, magic: int, delta: int, left: int, text: str | None
 ) -> None:
     assert header_fault(length, magic, delta, left) == text
+
+
+class TestWalkingByHeaders:
+    def test_every_batch_has_its_place(self, tmp_path: Path) -> None:
+        ends = three(tmp_path / "f", value_bytes=5000)
+        file = FILES.open(str(tmp_path / "f"))
+        places = list(walk_batches(FILES, file, 0, ends[-1]))
+        assert [(place.position, place.base_offset, place.last_offset) for place in places] == [
+            (ends[number], number, number) for number in range(3)
+        ]
+        assert [first_batch_ending_at(FILES, file, 0, ends[-1], offset, None) for offset in (0, 2, 3)] == [
+            (0, ends[1], 0),
+            (ends[2], ends[3], 2),
+            None,
+        ]
+
+    @pytest.mark.parametrize("position", [-1, 5, 10**6])
+    def test_a_position_that_is_no_boundary_is_found_out(self, tmp_path: Path, position: int) -> None:
+        ends = three(tmp_path / "f")
+        file = FILES.open(str(tmp_path / "f"))
+        for end in (ends[-1], 2 * 10**6):
+            if position < end:
+                with pytest.raises(CorruptSegment):
+                    list(walk_batches(FILES, file, position, end))
+                with pytest.raises(CorruptSegment):
+                    first_batch_ending_at(FILES, file, position, end, 2, None)
+
+    def test_a_broken_promise_of_an_index_is_found_out(self, tmp_path: Path) -> None:
+        ends = three(tmp_path / "f")
+        file = FILES.open(str(tmp_path / "f"))
+        text = "the index has a batch here that ends with 0, not 1"
+        with pytest.raises(CorruptSegment, match=text):
+            list(walk_batches(FILES, file, ends[1], ends[3], 0))
+        with pytest.raises(CorruptSegment, match=text):
+            first_batch_ending_at(FILES, file, ends[1], ends[3], 2, 0)

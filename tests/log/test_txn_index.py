@@ -30,7 +30,10 @@ def test_there_is_no_file_before_something_is_aborted(tmp_path: Path) -> None:
 
 
 def test_the_file_holds_kafkas_bytes(tmp_path: Path) -> None:
-    index_at(tmp_path).append(FIRST)
+    index = index_at(tmp_path)
+    index.append(FIRST)
+    assert list(tmp_path.iterdir()) == []
+    index.write_out()
     assert (tmp_path / "i.txnindex").read_bytes() == struct.pack(">hqqqq", 0, 7, 10, 20, 21)
 
 
@@ -58,6 +61,10 @@ def test_a_search_finds_what_overlaps_and_knows_when_to_stop(tmp_path: Path) -> 
 def test_truncation_drops_transactions_that_end_behind(tmp_path: Path) -> None:
     index = index_at(tmp_path)
     index.append(FIRST)
+    index.append(SECOND)
+    index.truncate_to(30)
+    assert index.entries() == [FIRST]
+    index.write_out()
     index.append(SECOND)
     index.truncate_to(30)
     assert index.entries() == [FIRST]

@@ -17,6 +17,7 @@ from barnabas.base.errors import Misuse
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import InvalidTimestamp, RecordTooLarge
 from barnabas.log.producers import Origin
+from barnabas.log.segment import RELATIVE_OFFSET_MAX
 from barnabas.records import kernel
 from barnabas.records.batch import (
     ATTRIBUTE_CODEC_MASK,
@@ -31,7 +32,7 @@ from barnabas.records.builder import assemble_batch
 from barnabas.records.codecs import CODEC_BY_ID, decompress
 from barnabas.records.errors import CorruptBatch, InvalidRecord
 
-__all__ = ["PreparedAppend", "prepare_append", "uncompressed_payload"]
+__all__ = ["PreparedAppend", "prepare_append", "split_runs", "uncompressed_payload"]
 
 _MAX_TIMESTAMP: Final = Struct(">q")
 _MAX_TIMESTAMP_AT: Final = 35
@@ -159,3 +160,18 @@ def _recompress(batches: list[RecordBatch], config: LogConfig) -> tuple[memoryvi
         )
     view = memoryview(data)
     return view, split_batches(view)
+
+
+def split_runs(batches: list[RecordBatch], segment_bytes: int) -> list[list[RecordBatch]]:
+    """The batches of a leader in groups, each of which fits into one segment by bytes and offsets."""
+    runs: list[list[RecordBatch]] = [[]]
+    size = 0
+    for batch in batches:
+        run = runs[-1]
+        fits = size + batch.size_bytes <= segment_bytes
+        if run and not (fits and batch.last_offset - run[0].base_offset <= RELATIVE_OFFSET_MAX):
+            runs.append(run := [])
+            size = 0
+        run.append(batch)
+        size += batch.size_bytes
+    return runs

@@ -11,7 +11,7 @@ One caller at a time.
 from typing import Final, NamedTuple
 
 from barnabas.log.checkpoints import checkpoint_integer, format_checkpoint, parse_checkpoint
-from barnabas.log.errors import CorruptCheckpoint
+from barnabas.log.errors import CorruptCheckpoint, DiskFault
 from barnabas.log.files import Files
 
 __all__ = ["NO_EPOCH", "EpochEnd", "EpochEntry", "EpochTable"]
@@ -65,8 +65,13 @@ class EpochTable:
         Entries that contradict it (not below in epoch or offset) go: they began and wrote nothing,
         or their batches were truncated.
         """
+        before = list(self._entries)
         if self._note(epoch, start_offset):
-            self.write()
+            try:
+                self.write()
+            except DiskFault:
+                self._entries = before  # E2: not noted, so that the next attempt writes it
+                raise
 
     def _note(self, epoch: int, start_offset: int) -> bool:
         entries = self._entries

@@ -165,6 +165,8 @@ class OsFiles:
 
     def append(self, file: SharedFile, position: int, buffers: Sequence[Bytes]) -> None:
         try:
+            if len(buffers) == 1 and os.pwrite(file.fileno(), buffers[0], position) == len(buffers[0]):
+                return
             _write_all(file.fileno(), position, buffers)
         except OSError as error:
             with contextlib.suppress(OSError):  # the write's own error is the one that counts
@@ -373,13 +375,6 @@ class _OsLock:
 
 
 def _write_all(fd: int, position: int, buffers: Sequence[Bytes]) -> None:
-    if len(buffers) == 1:
-        data = buffers[0]
-        done = os.pwrite(fd, data, position)
-        if done == len(data):
-            return
-        buffers = [memoryview(data)[done:]]
-        position += done
     left = [view for buffer in buffers if len(view := memoryview(buffer))]
     while left:
         done = os.pwritev(fd, left[:_IOV_MAX], position)

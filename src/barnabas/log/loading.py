@@ -200,8 +200,9 @@ class _Loader:
 
     def finish(self, log_start_offset: int, clean: bool) -> LoadedLog:
         """Make the parts agree with each other."""
-        for segment in tuple(self._broken):
-            self._rebuild_indexes(segment)
+        for segment in self._broken:
+            if segment in self.segments:  # not dropped with a torn one before it
+                self._rebuild_indexes(segment)
         if len(self.segments) and clean:
             self._check_active()
         log_end_offset = self.segments.active.next_offset if len(self.segments) else log_start_offset

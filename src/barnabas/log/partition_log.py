@@ -12,13 +12,12 @@ event loop).  What blocks can go to a thread: `prepare_append`, `FlushJob.run`, 
 removing what `take_removals` returns.
 """
 
-import zlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from barnabas.base.buffers import FileSlice, SharedFile
 from barnabas.base.types import TopicPartition, Uuid
-from barnabas.log.append import PreparedAppend, prepare_append
+from barnabas.log.append import PreparedAppend, prepare_append, split_runs
 from barnabas.log.checkpoints import read_topic_id, write_topic_id
 from barnabas.log.config import LogConfig
 from barnabas.log.epochs import EpochEntry
@@ -30,18 +29,17 @@ from barnabas.log.errors import (
     UnexpectedOffset,
 )
 from barnabas.log.files import Files
+from barnabas.log.flush import FlushJob
 from barnabas.log.layout import DELETED, PARTITION_METADATA, SWAP
 from barnabas.log.loading import LoadedLog, RecoveryReport, apply_batch, load_log, replay
 from barnabas.log.producers import Origin, ProducerStates, SeenBatch
-from barnabas.log.segment import RELATIVE_OFFSET_MAX, Mark, Segment
+from barnabas.log.rolling import RollRule
+from barnabas.log.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.log.timestamps import FoundOffset, find_largest_timestamp, find_timestamp
 from barnabas.log.txn_index import AbortedTransaction
 from barnabas.records.batch import NO_TIMESTAMP, RecordBatch, patch_batch, split_batches
 
 __all__ = ["AppendResult", "FlushJob", "Origin", "PartitionLog", "ReadResult"]
-
-_OFFSET_INDEX_ENTRY_BYTES: Final = 8
-_TIME_INDEX_ENTRY_BYTES: Final = 12
 
 
 class AppendResult(NamedTuple):
@@ -68,41 +66,19 @@ class ReadResult(NamedTuple):
     next_offset: int
 
 
-class FlushJob:
-    """The files to sync so that the log is durable up to `end_offset`.  `run` may go to a thread."""
-
-    __slots__ = ("_files", "_folder", "_generation", "_to_sync", "end_offset")
-
-    def __init__(
-        self, files: Files, to_sync: list[SharedFile], folder: str | None, end_offset: int, generation: int
-    ) -> None:
-        self._files: Final = files
-        self._to_sync: Final = to_sync
-        self._folder: Final = folder
-        self._generation: Final = generation
-        self.end_offset: Final = end_offset
-
-    def run(self) -> None:
-        """Sync.  Raises DiskFault; the log then may not be believed to be on disk."""
-        for file in self._to_sync:
-            self._files.sync(file)
-        if self._folder is not None:
-            self._files.sync_folder(self._folder)
-
-
 class PartitionLog:
     """The log in `folder`.  Make one with `open`."""
 
     __slots__ = (
-        "_active_since_ms",
+        "_config",
         "_files",
         "_generation",
         "_last_flush_ms",
         "_new_files",
         "_removals",
+        "_rule",
         "_sealed",
         "_snapshots",
-        "config",
         "epochs",
         "folder",
         "log_end_offset",
@@ -130,7 +106,7 @@ class PartitionLog:
         self.folder = folder
         self.topic_partition: Final = topic_partition
         self.topic_id = topic_id
-        self.config = config
+        self._config = config
         self.segments: Final = loaded.segments
         self.producers = loaded.producers
         self.epochs: Final = loaded.epochs
@@ -140,7 +116,7 @@ class PartitionLog:
         self.recovery: RecoveryReport | None = loaded.report
         self._files: Final = files
         self._snapshots: Final = loaded.snapshots
-        self._active_since_ms = now_ms
+        self._rule = RollRule(loaded.segments.active, config, since_ms=now_ms)
         self._last_flush_ms = now_ms
         self._new_files = True  # whether the folder itself must be synced by the next flush
         self._generation = 0  # counts truncations: a flush begun before one proves nothing
@@ -198,6 +174,17 @@ class PartitionLog:
     # -- what it holds -------------------------------------------------------------------------
 
     @property
+    def config(self) -> LogConfig:
+        """The topic's settings; new ones hold from the next append on."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self.segments.active.index_interval_bytes = config.index_interval_bytes
+        self._rule = RollRule(self.segments.active, config, since_ms=self._rule.since_ms)
+
+    @property
     def size_bytes(self) -> int:
         return self.segments.size_bytes
 
@@ -249,21 +236,24 @@ class PartitionLog:
         first = checked[0]
         if first.producer_id >= 0 and (seen := self.producers.check(first, origin)) is not None:
             return self._duplicate(seen, log_append_time)
-        if len(data) > self.config.segment_bytes:
-            raise RecordTooLarge(f"{len(data)} bytes are more than segment.bytes={self.config.segment_bytes}")
+        size_bytes = len(data)
+        if size_bytes > self._config.segment_bytes:
+            raise RecordTooLarge(
+                f"{size_bytes} bytes are more than segment.bytes={self._config.segment_bytes}"
+            )
         base_offset = offset = self.log_end_offset
         max_timestamp = NO_TIMESTAMP
-        marks: list[Mark] = []
+        marks: list[tuple[int, int, int]] = []
         for batch in checked:
             patch_batch(data, batch.position, offset, leader_epoch)
             batch.base_offset = offset
             batch.leader_epoch = leader_epoch
             last_offset = offset + batch.last_offset_delta
-            marks.append(Mark(batch.position, last_offset, batch.max_timestamp))
+            marks.append((batch.position, last_offset, batch.max_timestamp))
             if batch.max_timestamp > max_timestamp:
                 max_timestamp = batch.max_timestamp
             offset = last_offset + 1
-        rolled = self._roll_if_due(len(data), base_offset, offset - 1, max_timestamp, now_ms)
+        rolled = self._roll_if_due(size_bytes, base_offset, offset - 1, max_timestamp, now_ms)
         if leader_epoch != self.epochs.latest_epoch:
             self.epochs.assign(leader_epoch, base_offset)
         self._write(data, marks, checked)
@@ -273,9 +263,9 @@ class PartitionLog:
             max_timestamp,
             log_append_time,
             self.log_start_offset,
-            len(data),
+            size_bytes,
             False,
-            offset - self.recovery_point >= self.config.flush_messages,
+            offset - self.recovery_point >= self._config.flush_messages,
             rolled,
         )
 
@@ -309,7 +299,7 @@ class PartitionLog:
                 )
             expected = batch.next_offset
         rolled = False
-        for run in _runs(batches, self.config.segment_bytes):
+        for run in split_runs(batches, self.config.segment_bytes):
             rolled |= self._append_run(data, run, now_ms)
         return AppendResult(
             batches[0].base_offset,
@@ -325,7 +315,7 @@ class PartitionLog:
 
     def _append_run(self, data: memoryview, run: list[RecordBatch], now_ms: int) -> bool:
         start, end = run[0].position, run[-1].position + run[-1].size_bytes
-        marks = [Mark(batch.position - start, batch.last_offset, batch.max_timestamp) for batch in run]
+        marks = [(batch.position - start, batch.last_offset, batch.max_timestamp) for batch in run]
         max_timestamp = max(batch.max_timestamp for batch in run)
         rolled = self._roll_if_due(
             end - start, run[0].base_offset, run[-1].last_offset, max_timestamp, now_ms
@@ -336,10 +326,10 @@ class PartitionLog:
         self._write(data[start:end], marks, run)
         return rolled
 
-    def _write(self, data: memoryview, marks: Sequence[Mark], batches: list[RecordBatch]) -> None:
+    def _write(self, data: memoryview, marks: list[tuple[int, int, int]], batches: list[RecordBatch]) -> None:
         active = self.segments.active
         active.append(data, marks)
-        self.log_end_offset = end = marks[-1].last_offset + 1
+        self.log_end_offset = end = marks[-1][1] + 1
         producers = self.producers
         for batch in batches:
             if batch.producer_id >= 0:
@@ -351,43 +341,11 @@ class PartitionLog:
     def _roll_if_due(
         self, size_bytes: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
     ) -> bool:
-        active, config = self.segments.active, self.config
-        held = active.size_bytes
-        if (
-            held + size_bytes > config.segment_bytes
-            or last_offset - active.base_offset > RELATIVE_OFFSET_MAX
-            or self._aged(active, max_timestamp, now_ms)
-            or self._index_full(active)
-        ) and (held or first_offset > active.base_offset):
-            far = last_offset - self.log_end_offset > RELATIVE_OFFSET_MAX
-            self.roll(now_ms, first_offset if far else None)
-            return True
-        return False
-
-    def _aged(self, active: Segment, max_timestamp: int, now_ms: int) -> bool:
-        """Whether segment.ms, less the jitter, lies between the segment's first batch and this one."""
-        if not active.size_bytes:
+        if not self._rule.due(size_bytes, last_offset, max_timestamp, now_ms):
             return False
-        first = active.first_timestamp
-        waited = max_timestamp - first if first is not None and first >= 0 else now_ms - self._active_since_ms
-        config = self.config
-        if not config.segment_jitter_ms:
-            return waited > config.segment_ms
-        return waited > config.segment_ms - self._jitter_ms(active.base_offset)
-
-    def _jitter_ms(self, base_offset: int) -> int:
-        # Spread by name and not by chance, so that a run can be repeated.
-        spread = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        return zlib.crc32(f"{self.folder}/{base_offset}".encode()) % spread
-
-    def _index_full(self, active: Segment) -> bool:
-        limit = self.config.segment_index_bytes
-        # More entries than this cannot be there, and counting them would cost more than the append.
-        if (active.size_bytes // (active.index_interval_bytes + 1) + 2) * _TIME_INDEX_ENTRY_BYTES <= limit:
-            return False
-        return (len(active.offset_index) + 1) * _OFFSET_INDEX_ENTRY_BYTES > limit or (
-            len(active.time_index) + 1
-        ) * _TIME_INDEX_ENTRY_BYTES > limit
+        far = last_offset - self.log_end_offset > RELATIVE_OFFSET_MAX
+        self.roll(now_ms, first_offset if far else None)
+        return True
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> None:
         """Begin a new active segment, unless the active one is empty.
@@ -412,7 +370,7 @@ class PartitionLog:
             active.remove_files()
         self.segments.add(fresh)
         self._sealed.append((active, snapshot))
-        self._active_since_ms = now_ms
+        self._rule = RollRule(self.segments.active, self._config, since_ms=now_ms)
         self._new_files = True
 
     def _new_segment(self, base_offset: int) -> Segment:
@@ -527,7 +485,7 @@ class PartitionLog:
         self._snapshots.remove_above(end)
         self.producers = self._snapshots.newest(end)
         replay(self._files, self.segments, self.producers, end)
-        self._active_since_ms = now_ms
+        self._rule = RollRule(self.segments.active, self._config, since_ms=now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Drop everything; the log is empty and begins at `offset`."""
@@ -546,7 +504,7 @@ class PartitionLog:
         self.epochs.clear()
         self._snapshots.remove_all()
         self.producers = ProducerStates(offset)
-        self._active_since_ms = now_ms
+        self._rule = RollRule(self.segments.active, self._config, since_ms=now_ms)
         self._new_files = True
 
     def _end_at(self, offset: int) -> None:
@@ -646,7 +604,7 @@ class PartitionLog:
     def finish_flush(self, job: FlushJob, *, now_ms: int) -> None:
         """The job ran: move the recovery point, unless the log was truncated meanwhile."""
         self._last_flush_ms = now_ms
-        if job._generation == self._generation:
+        if job.generation == self._generation:
             self.recovery_point = max(self.recovery_point, job.end_offset)
 
     def flush(self, *, now_ms: int) -> None:
@@ -679,18 +637,3 @@ class PartitionLog:
         """Let go of file descriptors and mappings; the next use opens them again."""
         for segment in self.segments:
             segment.release()
-
-
-def _runs(batches: list[RecordBatch], segment_bytes: int) -> list[list[RecordBatch]]:
-    """The batches in groups, each of which fits into one segment in bytes and relative offsets."""
-    runs: list[list[RecordBatch]] = [[]]
-    size = 0
-    for batch in batches:
-        run = runs[-1]
-        fits = size + batch.size_bytes <= segment_bytes
-        if run and not (fits and batch.last_offset - run[0].base_offset <= RELATIVE_OFFSET_MAX):
-            runs.append(run := [])
-            size = 0
-        run.append(batch)
-        size += batch.size_bytes
-    return runs

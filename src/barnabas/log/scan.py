@@ -5,11 +5,13 @@ and not a signal that ends the process.  Any thread may scan its own file.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from struct import Struct
+from typing import Final, NamedTuple
 
 import crc32c as _crc32c_package
 
 from barnabas.base.buffers import SharedFile
+from barnabas.log.errors import CorruptSegment
 from barnabas.log.files import Files
 from barnabas.records.batch import (
     CRC_COVERS_FROM,
@@ -20,10 +22,24 @@ from barnabas.records.batch import (
     read_header,
 )
 
-__all__ = ["BatchScanner", "header_fault"]
+__all__ = ["BatchPlace", "BatchScanner", "first_batch_ending_at", "header_fault", "walk_batches"]
 
 _CHUNK_BYTES: Final = 1 << 20  # fits a second-level cache: the CRC then reads what the copy just wrote
+_WALK_BYTES: Final = 8192  # what one look at the file reads: an index interval and a header behind it
 _crc32c = _crc32c_package.crc32c
+
+# base_offset, length, magic, last_offset_delta, max_timestamp
+_read_place = Struct(">qi4xb6xi8xq").unpack_from
+
+
+class BatchPlace(NamedTuple):
+    """A batch in a file."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
 
 
 def header_fault(length: int, magic: int, last_offset_delta: int, bytes_left: int) -> str | None:
@@ -40,6 +56,71 @@ def header_fault(length: int, magic: int, last_offset_delta: int, bytes_left: in
     if last_offset_delta < 0:
         return f"last offset delta {last_offset_delta}"
     return None
+
+
+def walk_batches(
+    files: Files, file: SharedFile, position: int, end: int, ends_by: int | None = None
+) -> Iterator[BatchPlace]:
+    """The batches of `file` in [position, end), by their headers, read in small pieces.
+
+    The first one must not end behind offset `ends_by`, if that is given: an index has promised it.
+    Raises CorruptSegment where the chain of lengths breaks or the promise is broken.
+    """
+    data, at = b"", 0
+    while position < end:
+        if len(data) - at < HEADER_BYTES:
+            data, at = _header_bytes(files, file, position), 0
+        base_offset, length, magic, delta, max_timestamp = _read_place(data, at)
+        last_offset, size_bytes = base_offset + delta, length + LENGTH_COUNTS_FROM
+        if magic != MAGIC or size_bytes < HEADER_BYTES or size_bytes > end - position or delta < 0:
+            raise CorruptSegment(file.path, position, str(header_fault(length, magic, delta, end - position)))
+        if ends_by is not None:
+            _check_promise(file, position, last_offset, ends_by)
+            ends_by = None
+        yield BatchPlace(position, size_bytes, base_offset, last_offset, max_timestamp)
+        at += size_bytes
+        position += size_bytes
+
+
+def first_batch_ending_at(
+    files: Files, file: SharedFile, position: int, end: int, offset: int, ends_by: int | None
+) -> tuple[int, int, int] | None:
+    """(position, end, last offset) of the first batch that ends with `offset` or behind it.
+
+    As `walk_batches`, without an object per batch: every read of old data comes through here.
+    """
+    data, at = b"", 0
+    while position < end:
+        if len(data) - at < HEADER_BYTES:
+            data, at = _header_bytes(files, file, position), 0
+        base_offset, length, magic, delta, _ = _read_place(data, at)
+        last_offset, size_bytes = base_offset + delta, length + LENGTH_COUNTS_FROM
+        if magic != MAGIC or size_bytes < HEADER_BYTES or size_bytes > end - position or delta < 0:
+            raise CorruptSegment(file.path, position, str(header_fault(length, magic, delta, end - position)))
+        if ends_by is not None:
+            _check_promise(file, position, last_offset, ends_by)
+            ends_by = None
+        if last_offset >= offset:
+            return position, position + size_bytes, last_offset
+        at += size_bytes
+        position += size_bytes
+    return None
+
+
+def _header_bytes(files: Files, file: SharedFile, position: int) -> bytes:
+    if position < 0:
+        raise CorruptSegment(file.path, position, "there is no such position")
+    data = files.read(file, position, _WALK_BYTES)
+    if len(data) < HEADER_BYTES:
+        raise CorruptSegment(file.path, position, f"{len(data)} bytes are too few for a batch")
+    return data
+
+
+def _check_promise(file: SharedFile, position: int, last_offset: int, ends_by: int) -> None:
+    if last_offset > ends_by:
+        raise CorruptSegment(
+            file.path, position, f"the index has a batch here that ends with {ends_by}, not {last_offset}"
+        )
 
 
 class BatchScanner:

@@ -5,18 +5,15 @@ S1  base_offset <= every offset held; offsets rise strictly from batch to batch,
 S2  `size_bytes` counts whole batches only; what lies behind it in the file (preallocated space, the rest of
     a failed write) is never read and is overwritten by the next append.
 S3  An index entry names the first byte of a batch and that batch's last offset.
-S4  The tail arrays hold the newest batches of an active segment (last offset, position), so that readers at
-    the end of the log touch no index and no file but the one that is sent to them.
+S4  The tail holds the newest batches of an active segment (last offset, position), so that readers at the
+    end of the log touch no index and no file but the one that is sent to them.
 
 Owns one segment's bytes.  Knows no topic, leader, retention rule or clock.  One caller at a time; slices that
 were handed out stay readable whatever happens here.
 """
 
 import logging
-from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from struct import Struct
 from typing import Final, NamedTuple
 
 from barnabas.base.buffers import FileSlice, SharedFile
@@ -24,36 +21,22 @@ from barnabas.log.errors import CorruptSegment
 from barnabas.log.files import Bytes, Files
 from barnabas.log.index import OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
 from barnabas.log.layout import INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name
-from barnabas.log.scan import BatchScanner, header_fault
+from barnabas.log.scan import BatchPlace, BatchScanner, first_batch_ending_at, walk_batches
+from barnabas.log.tail import TAIL_BATCHES_MAX, Tail
 from barnabas.log.txn_index import TransactionIndex
-from barnabas.records.batch import HEADER_BYTES, LENGTH_COUNTS_FROM, RecordBatch
+from barnabas.records.batch import RecordBatch
 
-__all__ = ["RELATIVE_OFFSET_MAX", "BatchPlace", "Mark", "Segment", "SegmentSlice"]
+__all__ = ["RELATIVE_OFFSET_MAX", "Mark", "Segment", "SegmentSlice"]
 
 _log = logging.getLogger(__name__)
 
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
-_TAIL_MAX: Final = 512  # batches; trimmed to half of it
-_WALK_BYTES: Final = 8192  # what one look at the file reads: index interval, and a header behind it
-
-# base_offset, length, magic, last_offset_delta, max_timestamp
-_WALK = Struct(">qi4xb6xi8xq")
 
 
 class Mark(NamedTuple):
     """One batch of an append: where it begins in the data, what it holds."""
 
     start: int
-    last_offset: int
-    max_timestamp: int
-
-
-class BatchPlace(NamedTuple):
-    """A batch in the file."""
-
-    position: int
-    size_bytes: int
-    base_offset: int
     last_offset: int
     max_timestamp: int
 
@@ -80,8 +63,7 @@ class Segment:
         "_largest",
         "_mended",
         "_next_offset",
-        "_tail_lasts",
-        "_tail_positions",
+        "_tail",
         "base_offset",
         "folder",
         "index_interval_bytes",
@@ -122,8 +104,7 @@ class Segment:
         self._first_timestamp: int | None = None
         self._bytes_since_index = 0
         self._mended = False
-        self._tail_lasts = array("q")
-        self._tail_positions = array("q")
+        self._tail = Tail()
 
     def __repr__(self) -> str:
         return f"Segment({self.path!r}, size_bytes={self.size_bytes})"
@@ -167,8 +148,7 @@ class Segment:
         self.time_index.release()
         self.txn_index.release()
         self._file = None
-        self._tail_lasts = array("q")
-        self._tail_positions = array("q")
+        self._tail.clear()
 
     def seal(self) -> None:
         """Turn an active segment into a finished one: complete time index, exact file size."""
@@ -177,6 +157,7 @@ class Segment:
             self.time_index.append(largest.timestamp, largest.offset)
         self.offset_index.write_out()
         self.time_index.write_out()
+        self.txn_index.write_out()
         if self.preallocated_bytes:
             self._files.truncate(self.file, self.size_bytes)
             self.preallocated_bytes = 0
@@ -210,41 +191,44 @@ class Segment:
 
     # -- appending -----------------------------------------------------------------------------
 
-    def append(self, data: Bytes, marks: Sequence[Mark]) -> None:
-        """Write whole batches at the end, in one call; `marks` describes each.
+    def append(self, data: Bytes, marks: Sequence[tuple[int, int, int]]) -> None:
+        """Write whole batches at the end, in one call; a `Mark` or a plain tuple like it describes each.
 
         Raises DiskFault with nothing changed.
         """
         position = self.size_bytes
         size = len(data)
+        interval = self.index_interval_bytes
         file = self._file or self.file
+        if self._bytes_since_index + size > interval:
+            self.offset_index.make_room()
+            self.time_index.make_room()
         if position + size <= self.preallocated_bytes:
             self._files.overwrite(file, position, (data,))
         else:
             self._files.append(file, position, (data,))
         if position == 0:
-            self._first_timestamp = marks[0].max_timestamp
+            self._first_timestamp = marks[0][2]
         largest = self._largest or self.largest
         self.size_bytes = position + size
         waiting = self._bytes_since_index
-        lasts, positions = self._tail_lasts, self._tail_positions
+        tail = self._tail
         last_offset = before = 0
         for start, last_offset, max_timestamp in marks:
             if max_timestamp > largest.timestamp:
                 largest = self._largest = TimestampOffset(max_timestamp, last_offset)
             waiting += start - before
             before = start
-            if waiting > self.index_interval_bytes:
+            if waiting > interval:
                 self.offset_index.append(last_offset, position + start)
                 self.time_index.append(largest.timestamp, largest.offset)
                 waiting = 0
-            lasts.append(last_offset)
-            positions.append(position + start)
+            tail.lasts.append(last_offset)
+            tail.positions.append(position + start)
         self._bytes_since_index = waiting + size - before
         self._next_offset = last_offset + 1
-        if len(lasts) > _TAIL_MAX:
-            del lasts[: -_TAIL_MAX // 2]
-            del positions[: -_TAIL_MAX // 2]
+        if len(tail.lasts) > TAIL_BATCHES_MAX:
+            tail.trim()
 
     def can_hold(self, offset: int) -> bool:
         """Whether `offset` is small enough for the indexes (S1)."""
@@ -290,61 +274,47 @@ class Segment:
         """The batch that begins at `position`.  Raises CorruptSegment unless one does."""
         if not 0 <= position < self.size_bytes:
             raise CorruptSegment(self.path, position, f"is not within its {self.size_bytes} bytes")
-        return self._parse(self._files.read(self.file, position, HEADER_BYTES), 0, position)
-
-    def _parse(self, data: bytes, at: int, position: int) -> BatchPlace:
-        if len(data) - at < HEADER_BYTES:
-            raise CorruptSegment(self.path, position, f"{len(data) - at} bytes are too few for a batch")
-        base_offset, length, magic, delta, max_timestamp = _WALK.unpack_from(data, at)
-        if fault := header_fault(length, magic, delta, self.size_bytes - position):
-            raise CorruptSegment(self.path, position, fault)
-        return BatchPlace(
-            position, length + LENGTH_COUNTS_FROM, base_offset, base_offset + delta, max_timestamp
-        )
+        return next(self.walk(position))
 
     def walk(self, position: int) -> Iterator[BatchPlace]:
         """The batches from boundary `position` on, by their headers, read in small pieces.
 
         Raises CorruptSegment where the chain of lengths breaks.
         """
-        data, at = b"", 0
-        while position < self.size_bytes:
-            if len(data) - at < HEADER_BYTES:
-                data, at = self._files.read(self.file, position, _WALK_BYTES), 0
-            place = self._parse(data, at, position)
-            yield place
-            at += place.size_bytes
-            position += place.size_bytes
+        return walk_batches(self._files, self.file, position, self.size_bytes)
 
     def locate(self, offset: int) -> int:
         """The position of the first batch whose last offset is not below `offset`, or -1."""
+        found = self._find(offset)
+        return -1 if found is None else found[0]
+
+    def _find(self, offset: int) -> tuple[int, int, int] | None:
+        """(position, end, last offset) of the first batch that ends with `offset` or behind it."""
         if offset >= self.next_offset:
-            return -1
-        if lasts := self._tail_lasts:
-            slot = bisect_left(lasts, offset)
-            if slot or self._tail_positions[0] == 0:
-                return self._tail_positions[slot]
+            return None
+        tail = self._tail
+        if (slot := tail.find(offset)) >= 0:
+            positions = tail.positions
+            end = positions[slot + 1] if slot + 1 < len(positions) else self.size_bytes
+            return positions[slot], end, tail.lasts[slot]
         try:
-            return self._locate_by_index(offset)
+            return self._find_by_index(offset)
         except CorruptSegment:
             self._mend_indexes()
-            return self._locate_by_index(offset)
+            return self._find_by_index(offset)
 
-    def _locate_by_index(self, offset: int) -> int:
-        for place in self._walk_from(self.offset_index.floor(offset)):
-            if place.last_offset >= offset:
-                return place.position
-        return -1
+    def _find_by_index(self, offset: int) -> tuple[int, int, int]:
+        entry = self.offset_index.floor(offset)
+        found = first_batch_ending_at(
+            self._files, self.file, entry.position, self.size_bytes, offset, _promised(entry)
+        )
+        if found is None:  # there is one: `offset` is below `next_offset`
+            raise CorruptSegment(self.path, entry.position, f"no batch from here on ends behind {offset}")
+        return found
 
     def _walk_from(self, entry: OffsetPosition) -> Iterator[BatchPlace]:
         """Like `walk` from an index entry, which must keep what S3 promises."""
-        if entry.position and (ends := self.batch_at(entry.position).last_offset) > entry.offset:
-            raise CorruptSegment(
-                self.path,
-                entry.position,
-                f"the index has a batch here that ends with {entry.offset}, not {ends}",
-            )
-        return self.walk(entry.position)
+        return walk_batches(self._files, self.file, entry.position, self.size_bytes, _promised(entry))
 
     def _mend_indexes(self) -> None:
         """An index led astray: make the indexes anew, once.
@@ -370,27 +340,24 @@ class Segment:
         With `min_one_batch` the first batch comes even when it is larger.  None when the segment has
         no batch that ends at `offset` or behind it.
         """
-        start = self.locate(offset)
-        if start < 0:
+        if (found := self._find(offset)) is None:
             return None
-        limit = self.size_bytes if upper_bound >= self.next_offset else self.locate(upper_bound)
-        if limit - start <= max_bytes:
-            end = limit
-        else:
-            end = self._boundary(start, start + max_bytes)
-            if end <= start:
-                if not min_one_batch or limit <= start:
-                    return SegmentSlice(None, offset)
-                end = start + self.batch_at(start).size_bytes
-        if end <= start or end > limit:
+        start, first_end, last_offset = found
+        if last_offset >= upper_bound or (first_end - start > max_bytes and not min_one_batch):
             return SegmentSlice(None, offset)
-        return SegmentSlice(FileSlice(self.file, start, end - start), self._offset_at(end))
+        end = self.size_bytes if upper_bound >= self.next_offset else self.locate(upper_bound)
+        if first_end - start >= max_bytes:
+            end, next_offset = first_end, last_offset + 1
+        else:
+            if end - start > max_bytes:
+                end = self._boundary(start, start + max_bytes)
+            next_offset = self._offset_at(end)
+        return SegmentSlice(FileSlice(self.file, start, end - start), next_offset)
 
     def _boundary(self, start: int, position: int) -> int:
         """The last batch boundary not behind `position`, which is inside the segment; at least `start`."""
-        positions = self._tail_positions
-        if positions and positions[0] <= position:
-            return positions[bisect_right(positions, position) - 1]
+        if (boundary := self._tail.boundary(position)) >= 0:
+            return boundary
         try:
             return self._boundary_by_index(start, position)
         except CorruptSegment:
@@ -413,9 +380,8 @@ class Segment:
         """The first offset that may be found at batch boundary `position` or behind it."""
         if position >= self.size_bytes:
             return self.next_offset
-        positions = self._tail_positions
-        if positions and positions[0] < position:
-            return self._tail_lasts[bisect_left(positions, position) - 1] + 1
+        if (before := self._tail.offset_before(position)) >= 0:
+            return before + 1
         return self.batch_at(position).base_offset
 
     # -- cutting -------------------------------------------------------------------------------
@@ -433,9 +399,7 @@ class Segment:
         self._files.sync(self.file)
         self.preallocated_bytes = 0
         self.size_bytes = position
-        keep = bisect_left(self._tail_positions, position)
-        del self._tail_positions[keep:]
-        del self._tail_lasts[keep:]
+        self._tail.cut(position)
         self._bytes_since_index = 0
         self._next_offset = -1
         self._next_offset = self._walk_to_end()
@@ -490,3 +454,8 @@ class Segment:
                 if place.max_timestamp > largest.timestamp:
                     largest = TimestampOffset(place.max_timestamp, place.last_offset)
         return largest
+
+
+def _promised(entry: OffsetPosition) -> int | None:
+    """What S3 promises of the batch at an entry's position; the segment's beginning promises nothing."""
+    return entry.offset if entry.position else None

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from barnabas.log.append import uncompressed_payload
 from barnabas.log.errors import CorruptSegment
 from barnabas.log.files import Files
-from barnabas.log.segment import BatchPlace, Segment
+from barnabas.log.scan import BatchPlace
+from barnabas.log.segment import Segment
 from barnabas.records import kernel
 from barnabas.records.batch import RecordBatch
 from barnabas.records.errors import RecordError

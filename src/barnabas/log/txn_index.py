@@ -30,21 +30,25 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The file of one segment; `exists` says whether it is there, so that opening costs nothing."""
+    """The file of one segment; `exists` says whether it is there, so that opening costs nothing.
 
-    __slots__ = ("_file", "_files", "_size_bytes", "base_offset", "path")
+    Like the other indexes it keeps fresh entries in memory until `write_out`: adding one never fails.
+    """
+
+    __slots__ = ("_file", "_files", "_fresh", "_size_bytes", "base_offset", "path")
 
     def __init__(self, files: Files, path: str, base_offset: int, *, exists: bool) -> None:
         self.path = path
         self.base_offset: Final = base_offset
         self._files: Final = files
         self._file: SharedFile | None = None
+        self._fresh: list[AbortedTransaction] = []
         self._size_bytes = -1 if exists else 0  # -1: there is a file, nobody looked yet
 
     @property
     def exists(self) -> bool:
-        """Whether there is a file (it may be empty)."""
-        return self._size_bytes != 0 or self._file is not None
+        """Whether there is a file (it may be empty) or an entry for one."""
+        return self._size_bytes != 0 or self._file is not None or bool(self._fresh)
 
     def _opened(self) -> SharedFile:
         if self._file is None:
@@ -55,21 +59,29 @@ class TransactionIndex:
 
     def append(self, transaction: AbortedTransaction) -> None:
         """Add a transaction that ends behind all that are there."""
-        file = self._opened()
-        self._files.append(file, self._size_bytes, [_ENTRY.pack(_VERSION, *transaction)])
-        self._size_bytes += _ENTRY.size
+        self._fresh.append(transaction)
+
+    def write_out(self) -> None:
+        """Bring the fresh entries into the file."""
+        if self._fresh:
+            file = self._opened()
+            packed = [_ENTRY.pack(_VERSION, *transaction) for transaction in self._fresh]
+            self._files.append(file, self._size_bytes, packed)
+            self._size_bytes += _ENTRY.size * len(packed)
+            self._fresh = []
 
     def entries(self) -> list[AbortedTransaction]:
         """All of them.  Raises CorruptIndex."""
         if self._size_bytes == 0:
-            return []
-        data = self._files.read(self._opened(), 0, self._size_bytes)
+            return list(self._fresh)
+        file = self._opened()
+        data = self._files.read(file, 0, self._size_bytes)
         found = []
         for version, *fields in _ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size]):
             if version != _VERSION:
                 raise CorruptIndex(f"{self.path}: version {version} instead of {_VERSION}")
             found.append(AbortedTransaction(*fields))
-        return found
+        return found + self._fresh
 
     def overlapping(self, first: int, end: int) -> tuple[list[AbortedTransaction], bool]:
         """Those that touch offsets [first, end), and whether later segments can hold no more of them."""
@@ -83,26 +95,28 @@ class TransactionIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Drop the transactions that end at `offset` or above."""
-        kept = sum(1 for transaction in self.entries() if transaction.last_offset < offset)
-        if kept * _ENTRY.size < self._size_bytes:
-            self._files.truncate(self._opened(), kept * _ENTRY.size)
-            self._size_bytes = kept * _ENTRY.size
+        kept = [transaction for transaction in self.entries() if transaction.last_offset < offset]
+        stored = max(self._size_bytes, 0) // _ENTRY.size
+        self._fresh = kept[stored:]
+        if len(kept) < stored:
+            self._files.truncate(self._opened(), len(kept) * _ENTRY.size)
+            self._size_bytes = len(kept) * _ENTRY.size
 
     def reset(self) -> None:
         """Drop everything."""
+        self._fresh = []
         if self.exists:
             self._files.truncate(self._opened(), 0)
             self._size_bytes = 0
 
     def check(self) -> None:
         """Raise CorruptIndex unless the entries are whole, in order and behind the segment's base."""
-        if not self.exists:
-            return
-        size_bytes = self._files.size(self._opened())
-        if size_bytes % _ENTRY.size:
-            raise CorruptIndex(
-                f"{self.path}: {size_bytes} bytes are not whole entries of {_ENTRY.size} bytes"
-            )
+        if self._size_bytes != 0:
+            size_bytes = self._files.size(self._opened())
+            if size_bytes % _ENTRY.size:
+                raise CorruptIndex(
+                    f"{self.path}: {size_bytes} bytes are not whole entries of {_ENTRY.size} bytes"
+                )
         last = self.base_offset - 1
         for transaction in self.entries():
             if transaction.last_offset <= last:
@@ -110,11 +124,13 @@ class TransactionIndex:
             last = transaction.last_offset
 
     def synced_file(self) -> SharedFile | None:
-        """The file for the caller to sync, or None when nothing was ever aborted."""
+        """The file with all entries in it, for the caller to sync; None when nothing was ever aborted."""
+        self.write_out()
         return self._opened() if self.exists else None
 
     def release(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Write out and let go of the file; the next use opens it again."""
+        self.write_out()
         if self._file is not None:
             self._file = None
             if self._size_bytes == 0:

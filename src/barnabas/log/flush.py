@@ -1,0 +1,34 @@
+"""Making what is in a log durable, in three steps, so that the step that blocks can go to a thread."""
+
+from typing import Final
+
+from barnabas.base.buffers import SharedFile
+from barnabas.log.files import Files
+
+__all__ = ["FlushJob"]
+
+
+class FlushJob:
+    """The files to sync so that the log is durable up to `end_offset`.
+
+    It holds the files open, whatever happens to the log meanwhile, and touches nothing else.
+    `generation` is the log's count of truncations when the job was made.
+    """
+
+    __slots__ = ("_files", "_folder", "_to_sync", "end_offset", "generation")
+
+    def __init__(
+        self, files: Files, to_sync: list[SharedFile], folder: str | None, end_offset: int, generation: int
+    ) -> None:
+        self._files: Final = files
+        self._to_sync: Final = to_sync
+        self._folder: Final = folder
+        self.end_offset: Final = end_offset
+        self.generation: Final = generation
+
+    def run(self) -> None:
+        """Sync.  Raises DiskFault; the log then may not be believed to be on disk."""
+        for file in self._to_sync:
+            self._files.sync(file)
+        if self._folder is not None:
+            self._files.sync_folder(self._folder)
