@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
+from barnabas.base.buffers import FileSlice
 from barnabas.protocol.api import API
 from barnabas.protocol.framing import encode_request
 from barnabas.protocol.headers import response_body_position
@@ -55,13 +56,17 @@ class WireClient:
 
     def send(self, request: Message, version: int, *, answered: bool = True) -> None:
         """Sends a request; with `answered` the next `receive` but the outstanding ones is its answer."""
+        self.send_bytes(self.frame(request, version, answered=answered))
+
+    def frame(self, request: Message, version: int, *, answered: bool = True) -> bytes:
+        """The bytes of a request, for tests that send several in one go."""
         key = request.API_KEY
         assert key is not None, request
         correlation_id = next(self._correlation_ids)
-        frame = encode_request(key, version, correlation_id, self._client_id, request)
         if answered:
             self._sent.append((key, version, correlation_id))
-        self.send_bytes(b"".join(bytes(part) for part in frame if not hasattr(part, "file")))
+        parts = encode_request(key, version, correlation_id, self._client_id, request)
+        return b"".join(part for part in parts if not isinstance(part, FileSlice))
 
     def send_bytes(self, data: bytes) -> None:
         self._socket.sendall(data)

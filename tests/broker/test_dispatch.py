@@ -157,11 +157,16 @@ class TestWhatIsNoRequest:
         self, broker: Broker, connect: MakeClient
     ) -> None:
         client, first, never = connect(), unique_name(), unique_name()
-        client.send(create(first), 4)
-        client.send_frame(header(ApiKey.METADATA, 9, flexible=True) + b"\xff\xff")
-        client.send(create(never), 4)
+        rubbish = header(ApiKey.METADATA, 9, flexible=True) + b"\xff\xff"
+        client.send_bytes(
+            client.frame(create(first), 4)
+            + struct.pack(">i", len(rubbish))
+            + rubbish
+            + client.frame(create(never), 4)
+        )
         assert client.receive(CreateTopicsResponse).topics[0].error_code == 0
         assert client.is_closed_by_broker()
+        connect().call(create(unique_name()), 4, CreateTopicsResponse)  # commands are done one by one
         assert first in image_of(broker).topics
         assert never not in image_of(broker).topics
 
