@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.client.aio_admin import Admin as Admin
+    from barnabas.client.aio_producer import Producer as Producer
 
-__all__ = ["Admin"]
+__all__ = ["Admin", "Producer"]
 
 _HOMES = {
     "Admin": "barnabas.client.aio_admin",
+    "Producer": "barnabas.client.aio_producer",
 }
 
 

@@ -1,0 +1,227 @@
+"""The per-record path of the producer in plain Python; the twin of `_hot.pyx`, and its documentation.
+
+H1  `Appender.append` either adds the record to an open batch and gives its future, or changes nothing and
+    gives None: then the caller takes the long way (metadata, room in the buffer, a new batch, an error)
+H2  an open batch holds at least one record, so its size limit holds for every record added here
+H3  an append is one step for everybody else: here under `lock`, in the compiled twin because it never gives
+    up the GIL between its check that the batch is open and the last change
+
+It takes exact bytes only; everything else is the long way's business.
+"""
+
+import struct
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from barnabas.base.clock import SystemClock
+from barnabas.client import delivery
+from barnabas.records.kernel import PayloadBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from barnabas.base.clock import Clock
+    from barnabas.client.delivery import OnDelivery, RecordMetadata
+    from barnabas.client.errors import KafkaError
+
+__all__ = ["Appender", "BatchBase", "Home", "Lane", "RecordFuture", "TopicLanes", "murmur2"]
+
+HeaderPairs = tuple[tuple[str, bytes | None], ...]
+
+_M: Final = 0x5BD1_E995
+_SEED: Final = 0x9747_B28C
+_MASK: Final = 0xFFFF_FFFF
+
+
+def murmur2(data: bytes) -> int:
+    """MurmurHash2 with Kafka's seed, as an unsigned 32-bit number."""
+    size = len(data)
+    h = _SEED ^ size
+    whole = size & ~3
+    for (k,) in struct.iter_unpack("<I", data[:whole]):
+        k = k * _M & _MASK
+        k = (k ^ k >> 24) * _M & _MASK
+        h = (h * _M & _MASK) ^ k
+    if rest := data[whole:]:
+        h = (h ^ int.from_bytes(rest, "little")) * _M & _MASK
+    h = (h ^ h >> 13) * _M & _MASK
+    return h ^ h >> 15
+
+
+class Home(Protocol):
+    """What a batch asks of the producer it belongs to."""
+
+    def hasten(self, batch: "BatchBase") -> None:
+        """A thread is about to wait for the batch.  Raises Misuse where waiting would never end."""
+
+    def hasten_soon(self, batch: "BatchBase") -> None:
+        """A task is about to await the batch."""
+
+
+class BatchBase:
+    """Records of one partition that travel together, and the outcome they share; see `client.delivery`."""
+
+    __slots__ = (
+        "append_time_ms",
+        "base_offset",
+        "builder",
+        "callbacks",
+        "count",
+        "deliveries",
+        "error",
+        "home",
+        "is_done",
+        "partition",
+        "parts",
+        "seen",
+        "topic",
+        "waiters",
+    )
+
+    def __init__(self, topic: str, partition: int, builder: PayloadBuilder, home: Home) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.builder = builder
+        self.home = home
+        self.count = 0
+        self.is_done = False
+        self.error: KafkaError | None = None
+        self.base_offset = -1
+        self.append_time_ms = -1
+        self.parts: list[tuple[int, BatchBase]] | None = None
+        self.seen: set[int] | None = None
+        self.waiters: list[Any] = []
+        self.deliveries: list[tuple[OnDelivery, RecordFuture]] = []
+        self.callbacks: list[tuple[Callable[[RecordFuture], object], RecordFuture]] = []
+
+    def add(
+        self,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: HeaderPairs,
+        on_delivery: "OnDelivery | None",
+    ) -> "RecordFuture | None":
+        """Adds a record and gives its future, or None when it does not fit."""
+        if not self.builder.append(timestamp, key, value, headers):
+            return None
+        future = RecordFuture(
+            self, self.count, timestamp, -1 if key is None else len(key), -1 if value is None else len(value)
+        )
+        self.count += 1
+        if on_delivery is not None:
+            self.deliveries.append((on_delivery, future))
+        return future
+
+
+class RecordFuture:
+    """The outcome of one record, there at once and filled when the broker answers.  Any thread may ask."""
+
+    __slots__ = ("batch", "index", "key_size", "timestamp", "value_size")
+
+    def __init__(self, batch: BatchBase, index: int, timestamp: int, key_size: int, value_size: int) -> None:
+        self.batch = batch
+        self.index = index
+        self.timestamp = timestamp
+        self.key_size = key_size
+        self.value_size = value_size
+
+    def done(self) -> bool:
+        """Whether the record was acknowledged or has failed."""
+        return delivery.is_done(self)
+
+    def result(self, timeout: float | None = None) -> "RecordMetadata":
+        """Waits for the outcome; raises the record's error, or TimeoutError after `timeout` seconds.
+
+        A batch that somebody waits for does not linger.  Await the future instead where an event loop runs.
+        """
+        return delivery.result_of(self, timeout)
+
+    def exception(self, timeout: float | None = None) -> "KafkaError | None":
+        """Waits for the outcome; the record's error, None when it was written."""
+        return delivery.exception_of(self, timeout)
+
+    def add_done_callback(self, callback: "Callable[[RecordFuture], object]") -> None:
+        """Calls `callback(future)` on the client's thread once the outcome is known, at once if it is."""
+        delivery.add_done_callback(self, callback)
+
+    def __await__(self) -> "Generator[Any, None, RecordMetadata]":
+        return delivery.await_result(self)
+
+    def __repr__(self) -> str:
+        return delivery.text_of(self)
+
+
+class Lane:
+    """One partition of a topic as the hot path sees it: the batch that takes records now, if any."""
+
+    __slots__ = ("open",)
+
+    def __init__(self) -> None:
+        self.open: BatchBase | None = None
+
+
+class TopicLanes:
+    """The partitions of one topic; `sticky` is the one that takes records without a key, -1 for none."""
+
+    __slots__ = ("lanes", "name", "sticky")
+
+    def __init__(self, name: str, lanes: "list[Lane]") -> None:
+        self.name = name
+        self.lanes = lanes
+        self.sticky = -1
+
+
+class Appender:
+    """Finds the open batch for a record and adds it.
+
+    `lock` is the one lock of the long way.  With `hashes_keys` off, records with a key and no partition take
+    the long way.  `clock` stands in for the system's in tests.
+    """
+
+    __slots__ = ("_now_ms", "hashes_keys", "lock", "topics")
+
+    def __init__(self, *, hashes_keys: bool, clock: "Clock | None" = None) -> None:
+        self.topics: dict[str, TopicLanes] = {}
+        self.hashes_keys = hashes_keys
+        self.lock = threading.Lock()
+        self._now_ms = (clock or SystemClock()).now_ms
+
+    def append(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        on_delivery: "OnDelivery | None",
+    ) -> RecordFuture | None:
+        lanes = self.topics.get(topic)
+        if lanes is None or not (value is None or type(value) is bytes):
+            return None
+        if headers and type(headers) is not tuple:
+            return None
+        if partition is None:
+            if key is None:
+                partition = lanes.sticky
+            elif self.hashes_keys and type(key) is bytes:
+                partition = (murmur2(key) & 0x7FFF_FFFF) % len(lanes.lanes)
+            else:
+                return None
+        elif not (key is None or type(key) is bytes):
+            return None
+        if type(partition) is not int or not 0 <= partition < len(lanes.lanes):
+            return None
+        with self.lock:
+            batch = lanes.lanes[partition].open
+            if batch is None:
+                return None
+            return batch.add(
+                self._now_ms() if timestamp_ms is None else timestamp_ms,
+                key,
+                value,
+                headers or (),
+                on_delivery,
+            )

@@ -1,0 +1,486 @@
+"""Sends what is due: one request per broker with a batch of every partition that has one; takes the answers.
+
+N1  at most max.in.flight.requests.per.connection requests per broker are unanswered
+N2  the batches of a partition are written in their order: with idempotence always (see `sequences`), without
+    it as long as one request is in flight; a batch that may be tried again goes back to its place
+N3  every batch ends: acknowledged, refused for good, or given up after delivery.timeout.ms
+N4  nothing is sent before there is a producer id, if sequences are used
+
+No task per request: `pump` runs when something changed (records, answers, metadata, time) and never waits.
+Everything here runs on the client's event loop; only `wake` may be called from other threads.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from barnabas.base.clock import Clock
+from barnabas.base.types import ZERO_UUID, Uuid
+from barnabas.client import delivery
+from barnabas.client.accumulator import NO_LEADER, Accumulator, ProducerLane
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import (
+    BadAnswer,
+    ClientClosed,
+    KafkaError,
+    SendTimeout,
+    UnsupportedByBroker,
+    error_for,
+)
+from barnabas.client.outcomes import Failures, delivery_error
+from barnabas.client.producer_batch import Compression, Identity, ProducerBatch
+from barnabas.client.producer_metrics import ProducerMetrics
+from barnabas.client.sequences import Sequences
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.codes import ErrorCode
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.protocol.schema import Message
+from barnabas.records.batch import HEADER_BYTES
+from barnabas.records.codecs import Codec
+
+__all__ = ["Sender", "SenderSettings"]
+
+_log: Final = logging.getLogger("barnabas.client.producer")
+
+_NAMES_UP_TO: Final = 12  # Produce versions above carry only topic ids
+_ZSTD_FROM: Final = 7
+_IDLE_MS: Final = 3_600_000
+_LEADER_POLL_MS: Final = 100
+_NO_OFFSET: Final = -1
+_TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+
+
+@dataclass(frozen=True, slots=True)
+class SenderSettings:
+    """The settings that decide how batches are sent."""
+
+    acks: int
+    retries: int
+    in_flight_max: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    compression: Compression
+
+
+class _Broker:
+    """What the sender knows about one broker."""
+
+    __slots__ = ("in_flight", "not_before_ms")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.not_before_ms = 0  # it asked us to wait (KIP-219)
+
+
+class _Flush:
+    """The batches that a flush still waits for."""
+
+    __slots__ = ("done", "pending")
+
+    def __init__(self, batches: Iterable[ProducerBatch], done: "asyncio.Future[None]") -> None:
+        self.pending: Final = set(batches)
+        self.done: Final = done
+        self.left(None, ())
+
+    def left(self, batch: ProducerBatch | None, parts: Iterable[ProducerBatch]) -> None:
+        if batch in self.pending:
+            self.pending.discard(batch)
+            self.pending.update(parts)
+        if not self.pending and not self.done.done():
+            self.done.set_result(None)
+
+
+class Sender:
+    """Drains the accumulator.  `sequences` is None without idempotence."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        accumulator: Accumulator,
+        settings: SenderSettings,
+        sequences: Sequences | None,
+        metrics: ProducerMetrics,
+        clock: Clock,
+    ) -> None:
+        self._cluster = cluster
+        self._accumulator = accumulator
+        self._settings = settings
+        self._sequences = sequences
+        self._metrics = metrics
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._brokers: dict[int, _Broker] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._asking_id: asyncio.Task[None] | None = None
+        self._in_requests: dict[ProducerBatch, None] = {}
+        self._turn = 0
+        self._is_pumping = False
+        self._is_closed = False
+        self._flushes: list[_Flush] = []
+        self.failures: Final = Failures()
+
+    @property
+    def in_flight(self) -> int:
+        return sum(broker.in_flight for broker in self._brokers.values())
+
+    # --- when to look
+
+    def pump(self) -> None:
+        """Sends what can be sent now and arranges to look again when more will be due."""
+        if self._is_pumping or self._is_closed:
+            return
+        self._is_pumping = True
+        try:
+            now_ms = self._clock.monotonic_ms()
+            wait_ms = self._give_up_late(now_ms)
+            if self._sequences is None or not self._sequences.settle():
+                wait_ms = min(wait_ms, self._send_due(now_ms))
+            elif self._accumulator.has_unsent():
+                self._ask_for_id()
+        finally:
+            self._is_pumping = False
+        self._arrange(wait_ms)
+
+    def _arrange(self, wait_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._accumulator.incomplete:
+            self._timer = self._loop.call_later(max(wait_ms, 1) / 1000, self.pump)
+
+    def _give_up_late(self, now_ms: int) -> int:
+        accumulator = self._accumulator
+        for batch in accumulator.expired(now_ms):
+            self._expire(batch)
+        for batch in [b for b in self._in_requests if accumulator.expires_in_ms(b, now_ms) <= 0]:
+            self._expire(batch)
+        first = next(iter(accumulator.incomplete), None)
+        # The oldest batch is the first to expire, but for parts and for what was put back; those are seen
+        # when that one is done.
+        return _IDLE_MS if first is None else accumulator.expires_in_ms(first, now_ms)
+
+    # --- sending
+
+    def _send_due(self, now_ms: int) -> int:
+        """Sends everything due; the result is how long until more is."""
+        wait_ms = _IDLE_MS
+        by_leader: dict[int, list[ProducerLane]] = {}
+        for lane in self._accumulator.busy_lanes():
+            due_ms = self._accumulator.due_in_ms(lane, now_ms)
+            if due_ms > 0:
+                wait_ms = min(wait_ms, due_ms)
+            elif lane.leader == NO_LEADER:
+                self._cluster.want_refresh()
+                wait_ms = min(wait_ms, _LEADER_POLL_MS)
+            else:
+                by_leader.setdefault(lane.leader, []).append(lane)
+        self._turn += 1
+        for node, lanes in by_leader.items():
+            broker = self._brokers.setdefault(node, _Broker())
+            if broker.not_before_ms > now_ms:
+                wait_ms = min(wait_ms, broker.not_before_ms - now_ms)
+                continue
+            start = self._turn % len(lanes)
+            lanes = lanes[start:] + lanes[:start]  # no partition is always the one left out of a full request
+            while broker.in_flight < self._settings.in_flight_max:
+                batches = self._drain(lanes, now_ms)
+                if not batches:
+                    break
+                self._transmit(node, broker, batches, now_ms)
+        return wait_ms
+
+    def _drain(self, lanes: list[ProducerLane], now_ms: int) -> list[ProducerBatch]:
+        batches: list[ProducerBatch] = []
+        size = 0
+        accumulator = self._accumulator
+        for lane in lanes:
+            if not lane.queue or accumulator.due_in_ms(lane, now_ms) > 0:
+                continue
+            first = lane.queue[0]
+            if self._sequences is not None:
+                if not self._sequences.may_send(first):
+                    continue
+            elif self._settings.in_flight_max == 1 and lane.in_flight:
+                continue  # N2: it may still be at a broker that led before
+            size += first.size_bytes
+            if batches and size > accumulator.limits.request_bytes_max:
+                break
+            batches.append(accumulator.take_first(lane))
+            if self._sequences is not None:
+                self._sequences.assign(first)
+        return batches
+
+    def _transmit(self, node: int, broker: _Broker, batches: list[ProducerBatch], now_ms: int) -> None:
+        settings = self._settings
+        topics: dict[str, TopicProduceData] = {}
+        records = size = 0
+        all_have_ids = True
+        for batch in batches:
+            data = topics.get(batch.topic)
+            if data is None:
+                topic_id = self._topic_id(batch.topic)
+                all_have_ids = all_have_ids and topic_id != ZERO_UUID
+                data = topics[batch.topic] = TopicProduceData(name=batch.topic, topic_id=topic_id)
+            plain_bytes = batch.size_bytes
+            sealed = batch.seal(settings.compression)
+            data.partition_data.append(PartitionProduceData(index=batch.partition, records=sealed))
+            self._note_sent(batch, plain_bytes, len(sealed), now_ms)
+            records += batch.count
+            size += len(sealed)
+        request = ProduceRequest(
+            acks=settings.acks, timeout_ms=settings.request_timeout_ms, topic_data=list(topics.values())
+        )
+        self._metrics.sent(records, size, now_ms)
+        broker.in_flight += 1
+        if (refusal := self._refusal(node)) is not None:
+            answer: asyncio.Future[Message] = self._loop.create_future()
+            answer.set_exception(refusal)
+        else:
+            answer = self._cluster.send(
+                node,
+                request,
+                version_max=None if all_have_ids else _NAMES_UP_TO,
+                answered=settings.acks != 0,
+            )
+        answer.add_done_callback(partial(self._answered, broker, batches, now_ms))
+
+    def _note_sent(self, batch: ProducerBatch, plain_bytes: int, sealed_bytes: int, now_ms: int) -> None:
+        metrics = self._metrics
+        if batch.attempts == 0:
+            metrics.queue_ms.add(now_ms - batch.created_ms)
+            metrics.batch_bytes.add(sealed_bytes)
+            if self._settings.compression.codec is not Codec.NONE and plain_bytes > HEADER_BYTES:
+                metrics.compression.add(sealed_bytes / plain_bytes)
+        batch.is_sent = True
+        batch.was_reset = False
+        batch.sent_ms = now_ms
+        self._in_requests[batch] = None
+        self._lane(batch).in_flight += 1
+
+    def _refusal(self, node: int) -> KafkaError | None:
+        """Why this broker cannot take our batches, if it cannot."""
+        if self._settings.compression.codec is Codec.ZSTD:
+            version = self._cluster.version_of(node, ApiKey.PRODUCE)
+            if version is not None and version < _ZSTD_FROM:
+                return UnsupportedByBroker(f"broker {node} is too old for zstd: it offers Produce {version}")
+        return None
+
+    def _topic_id(self, name: str) -> Uuid:
+        info = self._cluster.metadata.topics.get(name)
+        return ZERO_UUID if info is None else info.id
+
+    def _lane(self, batch: ProducerBatch) -> ProducerLane:
+        topic = self._accumulator.topic(batch.topic)
+        assert topic is not None, "a batch has a topic"
+        return topic.lane(batch.partition)
+
+    # --- answers
+
+    def _answered(
+        self, broker: _Broker, batches: list[ProducerBatch], sent_ms: int, answer: "asyncio.Future[Message]"
+    ) -> None:
+        now_ms = self._clock.monotonic_ms()
+        broker.in_flight -= 1
+        for batch in batches:
+            self._in_requests.pop(batch, None)
+            batch.is_sent = False
+            self._lane(batch).in_flight -= 1
+        self._metrics.latency_ms.add(now_ms - sent_ms)
+        error = None if answer.cancelled() else answer.exception()
+        if answer.cancelled() or error is not None:
+            fault = error if isinstance(error, KafkaError) else KafkaError(f"the request failed: {error}")
+            for batch in batches:
+                self._refused(batch, fault, _NO_OFFSET, now_ms)
+        else:
+            response = answer.result()
+            assert isinstance(response, ProduceResponse), response
+            self._take(broker, batches, response, now_ms)
+        self.pump()
+
+    def _take(
+        self, broker: _Broker, batches: list[ProducerBatch], response: ProduceResponse, now_ms: int
+    ) -> None:
+        if response.throttle_time_ms > 0:
+            broker.not_before_ms = now_ms + response.throttle_time_ms
+            self._metrics.throttle_ms.add(response.throttle_time_ms)
+        if self._settings.acks == 0:
+            for batch in batches:
+                self._complete(batch, _NO_OFFSET, -1)
+            return
+        found: dict[tuple[str | Uuid, int], PartitionProduceResponse] = {}
+        for topic in response.responses:
+            for part in topic.partition_responses:
+                found[topic.name or topic.topic_id, part.index] = part
+        for batch in batches:
+            answer = found.get((batch.topic, batch.partition)) or found.get(
+                (self._topic_id(batch.topic), batch.partition)
+            )
+            if answer is None:
+                missing = BadAnswer(f"{batch.topic}-{batch.partition}: the broker's answer leaves it out")
+                self._refused(batch, missing, _NO_OFFSET, now_ms)
+            elif answer.error_code == ErrorCode.NONE:
+                self._complete(batch, answer.base_offset, answer.log_append_time_ms)
+            else:
+                error = delivery_error(batch, answer)
+                self._refused(batch, error, answer.log_start_offset, now_ms)
+
+    def _refused(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int, now_ms: int) -> None:
+        if batch.is_done:
+            return  # given up while it was on its way
+        batch.last_error = error
+        if error.refreshes_metadata:
+            self._cluster.want_refresh()
+        if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            # Written long ago: the broker remembers the fact and not the place.
+            self._complete(batch, _NO_OFFSET, -1)
+        elif error.code in _TOO_LARGE and batch.count > 1:
+            self._split(batch, now_ms)
+        elif self._may_retry(batch, error, log_start_offset):
+            self._metrics.retries += batch.count
+            batch.attempts += 1
+            batch.retry_at_ms = now_ms + self._backoff_ms(batch.attempts)
+            self._accumulator.requeue(batch)
+            _log.debug("%r is sent again: %s", batch, error)
+        else:
+            unknown = error.retriable or isinstance(error, BadAnswer | ClientClosed)
+            self._fail(batch, error, may_be_written=unknown)
+
+    def _may_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
+        if batch.attempts >= self._settings.retries or self._is_closed:
+            return False
+        if self._sequences is None:
+            return error.retriable
+        if self._sequences.may_retry(batch, error.code, log_start_offset):
+            return error.retriable or error.code is not ErrorCode.NETWORK_EXCEPTION
+        return False
+
+    def _backoff_ms(self, attempts: int) -> int:
+        settings = self._settings
+        return int(min(settings.retry_backoff_ms << min(attempts - 1, 20), settings.retry_backoff_max_ms))
+
+    def _split(self, batch: ProducerBatch, now_ms: int) -> None:
+        parts = batch.split(now_ms)
+        _log.debug("%r is too large for the broker and goes in %d parts", batch, len(parts))
+        self._metrics.splits += 1
+        if self._sequences is not None:
+            self._sequences.replace(batch, [part for _, part in parts])
+        delivery.share(batch, [(first, part) for first, part in parts])
+        for _, part in parts:
+            self._accumulator.requeue(part)
+        self._accumulator.release(batch)
+        batch.forget_bytes()
+        for flush in self._flushes:
+            flush.left(batch, [part for _, part in parts])
+
+    # --- outcomes
+
+    def _complete(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
+        if batch.is_done:
+            return
+        if self._sequences is not None:
+            self._sequences.acknowledge(batch, base_offset + batch.count - 1)
+        self._finish(batch, base_offset, append_time_ms, None)
+
+    def _expire(self, batch: ProducerBatch) -> None:
+        limit_ms = self._accumulator.limits.delivery_timeout_ms
+        cause = "" if batch.last_error is None else f"; the last try failed: {batch.last_error}"
+        error = SendTimeout(
+            f"{batch.topic}-{batch.partition}: {batch.count} records were not acknowledged within "
+            f"{limit_ms} ms{cause}",
+            retriable=False,
+        )
+        error.__cause__ = batch.last_error
+        self._in_requests.pop(batch, None)
+        self._fail(batch, error, may_be_written=batch.has_sequence)
+
+    def _fail(self, batch: ProducerBatch, error: KafkaError, *, may_be_written: bool) -> None:
+        if self._sequences is not None:
+            self._sequences.give_up(batch, may_be_written=may_be_written)
+        self._metrics.errors += batch.count
+        self._finish(batch, _NO_OFFSET, -1, error)
+        self.failures.add(batch)
+
+    def _finish(
+        self, batch: ProducerBatch, base_offset: int, append_time_ms: int, error: KafkaError | None
+    ) -> None:
+        batch.forget_bytes()
+        self._accumulator.release(batch)
+        delivery.finish(batch, base_offset=base_offset, append_time_ms=append_time_ms, error=error)
+        for flush in list(self._flushes):
+            flush.left(batch, ())
+
+    async def flush(self) -> None:
+        """Sends everything without lingering and waits for the outcome of what was there at the call."""
+        accumulator = self._accumulator
+        flush = _Flush(list(accumulator.incomplete), self._loop.create_future())
+        accumulator.flushes += 1
+        self._flushes.append(flush)
+        try:
+            self.pump()
+            await flush.done
+        finally:
+            accumulator.flushes -= 1
+            self._flushes.remove(flush)
+
+    # --- producer id
+
+    def _ask_for_id(self) -> None:
+        if self._asking_id is None:
+            self._asking_id = self._loop.create_task(self._obtain_id(), name="barnabas producer id")
+            self._asking_id.add_done_callback(self._id_came)
+
+    async def _obtain_id(self) -> None:
+        assert self._sequences is not None
+        response = await self._cluster.retry(
+            self._request_id, timeout_ms=self._accumulator.limits.delivery_timeout_ms
+        )
+        self._sequences.adopt(Identity(response.producer_id, response.producer_epoch))
+
+    async def _request_id(self) -> InitProducerIdResponse:
+        node = await self._cluster.any_node()
+        answer = await self._cluster.request(
+            node, InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        )
+        assert isinstance(answer, InitProducerIdResponse), answer
+        if answer.error_code != ErrorCode.NONE:
+            raise error_for(answer.error_code, subject="producer id")
+        return answer
+
+    def _id_came(self, task: "asyncio.Task[None]") -> None:
+        self._asking_id = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, KafkaError) and not error.retriable:
+            self.fail_all(error)
+        elif error is not None and not isinstance(error, KafkaError):
+            raise error
+        self.pump()
+
+    # --- end
+
+    def fail_all(self, error: KafkaError) -> None:
+        """Gives up everything that is not acknowledged."""
+        for batch in [*self._accumulator.take_all(), *self._in_requests]:
+            self._fail(batch, error, may_be_written=batch.has_sequence)
+        self._in_requests.clear()
+
+    def close(self, error: KafkaError) -> None:
+        """Gives up what is left and sends nothing any more."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._asking_id is not None:
+            self._asking_id.cancel()
+        self.fail_all(error)
