@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests._kafka import SERVER_JVM, KafkaServer
 from tests.conformance._servers import BarnabasServer, Server, cpu_seconds, resident_bytes
 
-__all__ = ["Server", "cpu_seconds", "create_topic", "make", "resident_bytes", "running"]
+__all__ = ["Server", "cpu_seconds", "create_topic", "delete_topics", "make", "resident_bytes", "running"]
 
 # Both keep what they get, in segments of the usual size, without deleting or flushing in between.
 SETTINGS = {
@@ -42,3 +42,10 @@ def running(names: list[str]) -> Iterator[dict[str, Server]]:
 def create_topic(server: Server, topic: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": server.bootstrap_servers, "log_level": 0})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+
+
+def delete_topics(server: Server, topics: list[str]) -> None:
+    if topics:
+        admin = AdminClient({"bootstrap.servers": server.bootstrap_servers, "log_level": 0})
+        for future in admin.delete_topics(topics).values():
+            future.result(30)

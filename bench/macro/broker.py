@@ -1,6 +1,6 @@
 """The broker beside Apache Kafka: same client, same bytes, same topic settings, same run.
 
-    python -m bench.macro.broker [--quick] [--rounds N] [--only TEXT] [--barnabas-only]
+    python -m bench.macro.broker [--quick] [--rounds N] [--only TEXT] [--barnabas-only] [--folder /dev/shm]
 
 Every row is measured for both brokers one after the other, several rounds, and the median is printed, so that
 a busy moment of the machine falls on both.  A first round warms JIT and page cache and is thrown away.
@@ -10,12 +10,21 @@ CPU is that of the broker process.  The driver shares the machine with the broke
 
 import argparse
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from bench import _clients, _raw
-from bench._brokers import Server, cpu_seconds, create_topic, make, resident_bytes, running
+from bench._brokers import (
+    Server,
+    cpu_seconds,
+    create_topic,
+    delete_topics,
+    make,
+    resident_bytes,
+    running,
+)
 
 Metrics = dict[str, float]
 
@@ -34,6 +43,7 @@ class Run:
     seconds: float
     records: int
     topics: int = 0
+    live: list[str] = field(default_factory=list)
     read_topic: str = ""
     read_end: int = 0
 
@@ -46,8 +56,14 @@ class Run:
         self.topics += 1
         topic = f"t{self.topics:04d}"
         create_topic(self.server, topic, partitions)
+        self.live.append(topic)
         _raw.await_leaders(self.at, topic, partitions)
         return topic
+
+    def drop_topics(self) -> None:
+        """Give back the room of what was written, so that the next row finds an empty disk queue sooner."""
+        delete_topics(self.server, [topic for topic in self.live if topic != self.read_topic])
+        self.live.clear()
 
     def cpu(self) -> float:
         return cpu_seconds(self.server.pid)
@@ -251,6 +267,7 @@ def measure(runs: list[Run], rows: list[Row], rounds: int) -> dict[tuple[str, st
         for number in range(rounds + 1):
             for run in runs:
                 metrics = row.measure(run)
+                run.drop_topics()
                 if number > 0:
                     found.setdefault((row.name, run.name), []).append(metrics)
     return found
@@ -278,11 +295,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one measurement")
     parser.add_argument("--quick", action="store_true", help="one round of half a second each")
     parser.add_argument("--only", default="", help="only rows whose name contains this")
+    parser.add_argument("--folder", help="where both keep their data; with /dev/shm no disk is in play")
     parser.add_argument("--barnabas-only", action="store_true", help="without Apache Kafka")
     chosen = parser.parse_args(arguments)
     rounds, seconds, records = chosen.rounds, chosen.seconds, 1_000_000
     if chosen.quick:
         rounds, seconds, records = 1, 0.5, 200_000
+    if chosen.folder is not None:
+        tempfile.tempdir = chosen.folder
     rows = [row for row in ROWS if chosen.only in row.name]
     names = ["barnabas"] if chosen.barnabas_only else ["kafka", "barnabas"]
     with running(names) as servers:
