@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from barnabas.client.admin import Admin
 from tests import _kafka
+from tests.client._kit import settings_for
 from tests.client._servers import ClientServer, make_server
 
 KINDS = os.environ.get("BARNABAS_CONFORMANCE", "barnabas").split(",")
@@ -68,6 +70,13 @@ def topic(name: Callable[[str], str]) -> str:
 @pytest.fixture
 def group(name: Callable[[str], str]) -> str:
     return name("group")
+
+
+@pytest.fixture
+def admin(bootstrap: str) -> Iterator[Admin]:
+    """An open admin of the shared broker."""
+    with Admin(settings_for(bootstrap)) as opened:
+        yield opened
 
 
 @pytest.fixture(autouse=True)
