@@ -193,6 +193,27 @@ class TestStopping:
         assert offsets(need(directories, A)) == list(range(40))
         directories.release()
 
+    def test_a_cut_below_the_written_recovery_point_is_written_down_at_once(self, tmp_path: Path) -> None:
+        """Else a torn tail behind the cut would be taken for damage to synced records."""
+        place = Place(tmp_path)
+        directories = place.open()
+        log = directories.create(A, ID, SMALL)
+        fill(log, 40)
+        log.flush(now_ms=NOW_MS)
+        directories.checkpoint()
+        log.truncate_to(35, now_ms=NOW_MS)
+        path = str(tmp_path / "one" / "recovery-point-offset-checkpoint")
+        assert read_offsets(OsFiles(), path) == {A: 35}
+        fill(log, 3)
+        directories.release()
+        newest = max((tmp_path / "one" / "a-0").glob("*.log"))
+        newest.write_bytes(newest.read_bytes()[:-1])
+        directories = place.open()
+        assert need(directories, A).log_end_offset == 37
+        need(directories, A).truncate_fully_and_start_at(5, now_ms=NOW_MS)
+        assert read_offsets(OsFiles(), path) == {A: 5}
+        directories.release()
+
 
 class FailingFiles(OsFiles):
     """A file system on which one data folder fails from some moment on."""

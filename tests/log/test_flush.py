@@ -31,9 +31,9 @@ class Watched(OsFiles):
 def test_files_come_before_their_folder(tmp_path: Path) -> None:
     files = Watched()
     opened = [files.open(str(tmp_path / name), create=True) for name in ("a", "b")]
-    FlushJob(files, opened, str(tmp_path), 7, 0).run()
+    FlushJob(files, opened, str(tmp_path), end_offset=7).run()
     assert files.synced == [str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path)]
-    FlushJob(files, [], None, 7, 0).run()
+    FlushJob(files, [], None, end_offset=7).run()
     assert len(files.synced) == 3
 
 
@@ -41,11 +41,11 @@ def test_a_failure_reaches_the_caller(tmp_path: Path) -> None:
     files = Watched(fails=str(tmp_path / "a"))
     opened = [files.open(str(tmp_path / "a"), create=True)]
     with pytest.raises(DiskFault, match="Input/output error"):
-        FlushJob(files, opened, str(tmp_path), 7, 0).run()
+        FlushJob(files, opened, str(tmp_path), end_offset=7).run()
 
 
 def test_a_removed_file_can_still_be_synced(tmp_path: Path) -> None:
     files = OsFiles()
     opened = [files.open(str(tmp_path / "a"), create=True)]
     files.remove(str(tmp_path / "a"))
-    FlushJob(files, opened, None, 7, 0).run()
+    FlushJob(files, opened, None, end_offset=7).run()

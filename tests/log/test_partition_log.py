@@ -419,6 +419,16 @@ class TestFlushing:
         log.finish_flush(job, now_ms=NOW_MS)
         assert log.recovery_point == 0
 
+    def test_a_flush_that_failed_is_made_up_for(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path, SMALL)
+        fill(log, 40)
+        log.begin_flush()  # never run
+        retried = log.begin_flush()
+        assert len(retried._to_sync) > len(log.segments)
+        retried.run()
+        log.finish_flush(retried, now_ms=NOW_MS)
+        assert len(log.begin_flush()._to_sync) == 1
+
     def test_flush_messages_asks_before_the_acknowledgement(self, tmp_path: Path) -> None:
         log = open_log(tmp_path, LogConfig(flush_messages=4))
         assert [append(log, batch(2)).flush_due for _ in range(2)] == [False, True]

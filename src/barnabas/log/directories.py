@@ -134,6 +134,7 @@ class DataFolder:
                     recovery_point=recovery_points.get(partition),
                     log_start_offset=start_offsets.get(partition, 0),
                 )
+                self._adopt(self.logs[partition], recovery_points.get(partition, 0))
             except DiskFault:
                 raise
             except StorageFault as error:
@@ -143,6 +144,15 @@ class DataFolder:
         found = self._find_partitions(clock.now_ms())
         _on_threads(open_one, found, 1 if self.was_clean else threads)
         return damaged
+
+    def _adopt(self, log: PartitionLog, recovery_point: int = 0) -> None:
+        log.checkpointed_recovery_point = recovery_point
+        log.on_truncated = self.checkpoint
+
+    def add(self, log: PartitionLog) -> None:
+        """A new log in this folder."""
+        self.logs[log.topic_partition] = log
+        self._adopt(log)
 
     def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -196,6 +206,8 @@ class DataFolder:
         """Write down recovery points and log start offsets, durably."""
         recovery = {partition: log.recovery_point for partition, log in self.logs.items()}
         write_offsets(self._files, f"{self.path}/{RECOVERY_POINTS}", recovery)
+        for partition, offset in recovery.items():
+            self.logs[partition].checkpointed_recovery_point = offset
         starts = {
             partition: log.log_start_offset
             for partition, log in self.logs.items()
@@ -345,7 +357,7 @@ class LogDirectories:
             topic_id=topic_id,
         )
         folder._files.sync_folder(folder.path)
-        folder.logs[partition] = log
+        folder.add(log)
         return log
 
     def delete(self, partition: TopicPartition, *, delay_ms: int | None = None) -> bool:

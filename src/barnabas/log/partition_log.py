@@ -12,7 +12,7 @@ event loop).  What blocks can go to a thread: `prepare_append`, `FlushJob.run`, 
 removing what `take_removals` returns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.base.buffers import FileSlice, SharedFile
@@ -72,17 +72,20 @@ class PartitionLog:
     __slots__ = (
         "_config",
         "_files",
+        "_files_made",
+        "_files_synced",
         "_generation",
         "_last_flush_ms",
-        "_new_files",
         "_removals",
         "_rule",
         "_sealed",
         "_snapshots",
+        "checkpointed_recovery_point",
         "epochs",
         "folder",
         "log_end_offset",
         "log_start_offset",
+        "on_truncated",
         "producers",
         "recovery",
         "recovery_point",
@@ -113,12 +116,17 @@ class PartitionLog:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = min(recovery_point, loaded.log_end_offset)
+        self.checkpointed_recovery_point = 0
+        """What the data folder has written down; a log must not be cut below it without a new one."""
+        self.on_truncated: Callable[[], None] | None = None
+        """Writes the recovery points down; called when a cut made the written one too high."""
         self.recovery: RecoveryReport | None = loaded.report
         self._files: Final = files
         self._snapshots: Final = loaded.snapshots
         self._rule = RollRule(loaded.segments.active, config, since_ms=now_ms)
         self._last_flush_ms = now_ms
-        self._new_files = True  # whether the folder itself must be synced by the next flush
+        self._files_made = 1  # counts changes of the folder,
+        self._files_synced = 0  # and how many of them a flush has made durable
         self._generation = 0  # counts truncations: a flush begun before one proves nothing
         self._removals: list[tuple[int, list[str]]] = []
         self._sealed: list[tuple[Segment, str]] = []  # rolled since the last flush, with their snapshots
@@ -371,7 +379,7 @@ class PartitionLog:
         self.segments.add(fresh)
         self._sealed.append((active, snapshot))
         self._rule = RollRule(self.segments.active, self._config, since_ms=now_ms)
-        self._new_files = True
+        self._files_made += 1
 
     def _new_segment(self, base_offset: int) -> Segment:
         return Segment(
@@ -470,7 +478,6 @@ class PartitionLog:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return
         self._generation += 1
-        self._sealed = []
         slot = self.segments.floor_slot(offset)
         for segment in reversed(self.segments.from_slot(slot + 1)):
             self.segments.remove(segment)
@@ -485,6 +492,7 @@ class PartitionLog:
         self._snapshots.remove_above(end)
         self.producers = self._snapshots.newest(end)
         replay(self._files, self.segments, self.producers, end)
+        self._check_point()
         self._rule = RollRule(self.segments.active, self._config, since_ms=now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
@@ -504,8 +512,14 @@ class PartitionLog:
         self.epochs.clear()
         self._snapshots.remove_all()
         self.producers = ProducerStates(offset)
+        self._check_point()
         self._rule = RollRule(self.segments.active, self._config, since_ms=now_ms)
-        self._new_files = True
+        self._files_made += 1
+
+    def _check_point(self) -> None:
+        """Never leave a recovery point on disk that is behind what was synced: loading would believe it."""
+        if self.on_truncated is not None and self.checkpointed_recovery_point > self.recovery_point:
+            self.on_truncated()
 
     def _end_at(self, offset: int) -> None:
         self.log_end_offset = offset
@@ -546,18 +560,17 @@ class PartitionLog:
     def replace_segments(self, fresh: Sequence[Segment], old: Sequence[Segment], *, now_ms: int) -> None:
         """Put compacted segments, complete and synced under `.cleaned`, in the place of the originals.
 
-        A crash at any point leaves either the originals or the replacement (loading's L4).
+        A crash at any point leaves either the originals or the replacement (loading's L4): changes of
+        names last in order.  Only renames happen here; the caller syncs the folder afterwards, on a thread.
         """
         for segment in sorted(fresh, key=lambda each: each.base_offset, reverse=True):
             segment.rename(SWAP)
-        self._files.sync_folder(self.folder)
         for segment in old:
             self.segments.remove(segment)
             self._bury(segment, now_ms)
         for segment in fresh:
             segment.rename("")
             self.segments.add(segment)
-        self._files.sync_folder(self.folder)
 
     def _bury(self, segment: Segment, now_ms: int) -> None:
         segment.rename(DELETED)
@@ -589,23 +602,32 @@ class PartitionLog:
     def begin_flush(self) -> FlushJob:
         """What to sync so that all that is in the log now is durable; call `finish_flush` after its `run`."""
         to_sync: list[SharedFile] = []
+        active = self.segments.active
         for segment in self.segments.from_slot(self.segments.floor_slot(self.recovery_point)):
-            to_sync += segment.files_to_sync()
+            # Recovery makes the indexes of the recovery point's segment anew: they need not last.
+            to_sync += segment.files_to_sync(indexes=segment is not active)
         for sealed, snapshot in self._sealed:
             if sealed in self.segments:
                 to_sync += sealed.files_to_sync()
             if self._files.exists(snapshot):
                 to_sync.append(self._files.open(snapshot))
-        self._sealed = []
-        folder = self.folder if self._new_files else None
-        self._new_files = False
-        return FlushJob(self._files, to_sync, folder, self.log_end_offset, self._generation)
+        return FlushJob(
+            self._files,
+            to_sync,
+            self.folder if self._files_made > self._files_synced else None,
+            end_offset=self.log_end_offset,
+            generation=self._generation,
+            sealed=len(self._sealed),
+            files_made=self._files_made,
+        )
 
     def finish_flush(self, job: FlushJob, *, now_ms: int) -> None:
         """The job ran: move the recovery point, unless the log was truncated meanwhile."""
         self._last_flush_ms = now_ms
+        self._files_synced = max(self._files_synced, job.files_made)
         if job.generation == self._generation:
             self.recovery_point = max(self.recovery_point, job.end_offset)
+            del self._sealed[: job.sealed]
 
     def flush(self, *, now_ms: int) -> None:
         """Make everything durable.  Raises DiskFault."""
@@ -624,6 +646,8 @@ class PartitionLog:
         """
         self.segments.active.seal()
         self.flush(now_ms=now_ms)
+        for file in self.segments.active.files_to_sync():
+            self._files.sync(file)
         self.epochs.write()
         if self._snapshots.offsets[-1:] != [self.log_end_offset]:
             self._snapshots.write(self.producers, self.log_end_offset, sync=True)

@@ -162,8 +162,10 @@ class Segment:
             self._files.truncate(self.file, self.size_bytes)
             self.preallocated_bytes = 0
 
-    def files_to_sync(self) -> list[SharedFile]:
+    def files_to_sync(self, *, indexes: bool = True) -> list[SharedFile]:
         """The files to sync so that all appended so far is durable; indexes are written out first."""
+        if not indexes:
+            return [self.file]
         files = [self.file, self.offset_index.synced_file(), self.time_index.synced_file()]
         if (aborted := self.txn_index.synced_file()) is not None:
             files.append(aborted)
