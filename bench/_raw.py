@@ -215,6 +215,29 @@ def fetch(bootstrap_servers: str, topic: str, end: int, *, max_bytes: int, secon
         return Rate(requests, total, now - start)
 
 
+def fetch_pipelined(
+    bootstrap_servers: str, topic: str, offsets: list[int], *, max_bytes: int, in_flight: int, seconds: float
+) -> Rate:
+    """Read at these offsets in turn, several requests at a time: what the broker can give, not one reader."""
+    requests = [fetch_request(topic, 0, offset, max_bytes, 500) for offset in offsets]
+    answered = total = 0
+    with connect(bootstrap_servers) as connection:
+        start = time.perf_counter()
+        deadline = start + seconds
+        connection.socket.sendall(b"".join(requests[:in_flight]))
+        sent = in_flight
+        while answered < sent:
+            came = 0
+            for frame in connection.frames():
+                total += len(records_of(frame, len(topic)))
+                came += 1
+            answered += came
+            if time.perf_counter() < deadline:
+                connection.socket.sendall(b"".join(requests[(sent + i) % len(requests)] for i in range(came)))
+                sent += came
+        return Rate(answered, total, time.perf_counter() - start)
+
+
 def end_to_end(
     bootstrap_servers: str, topic: str, *, per_second: int, seconds: float, record_bytes: int = 100
 ) -> list[float]:
