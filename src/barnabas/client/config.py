@@ -193,6 +193,13 @@ _CONSUMER_ONLY: Final = (
     Key("fetch.max.wait.ms", 500, at_least(0), doc="… or this time has passed."),
     Key("fetch.max.bytes", 52_428_800, at_least(0), doc="Bytes of one fetch answer at most."),
     Key("max.partition.fetch.bytes", 1_048_576, at_least(0), doc="Bytes per partition in one fetch answer."),
+    Key(
+        "barnabas.prefetch.bytes",
+        33_554_432,
+        at_least(1),
+        kind=Kind.LONG,
+        doc="Bytes fetched ahead of what poll has handed out; no fetch starts above it.",
+    ),
     Key("check.crcs", True, doc="Check the checksum of every batch fetched."),
     Key("client.rack", "", doc="Rack of this consumer: it may read from a replica nearby."),
     Key(

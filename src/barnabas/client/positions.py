@@ -137,7 +137,6 @@ class Positions:
                     for state in self._open(Stage.START):
                         self._on_error(error, state)
                 done = False
-            self._subscription.on_change()
             self._on_ready()
             if done:
                 backoff.reset()
