@@ -1,7 +1,7 @@
 """The way in: from the addresses the user gave to a first broker that answers Metadata.
 
-All addresses take part in one race with staggered starts, so that a dead first one costs a fraction of a
-second.  When none wins, the error has each address with the stage it failed at.
+All addresses take part in one race: the next starts when the one before has failed, or has not come in after
+a fraction of a second.  When none wins, the error has each address with the stage it failed at.
 """
 
 import asyncio
@@ -40,14 +40,16 @@ def bootstrap_addresses(settings: ClientSettings) -> list[Address]:
 async def enter(addresses: Sequence[Address], settings: ClientSettings) -> Entry:
     """The first address that leads to a broker.  Raises NoBrokersAvailable after one try of each."""
     failures: dict[int, AddressFailure] = {}
-    tasks = {
-        asyncio.ensure_future(_try_later(address, settings, number * _STAGGER_S)): number
-        for number, address in enumerate(addresses)
-    }
-    waiting = set(tasks)
+    tasks: dict[asyncio.Task[Entry], int] = {}
+    waiting: set[asyncio.Task[Entry]] = set()
     try:
-        while waiting:
-            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        while len(failures) < len(addresses):
+            if len(tasks) < len(addresses):
+                task = asyncio.create_task(_try_and_explain(addresses[len(tasks)], settings))
+                tasks[task] = len(tasks)
+                waiting.add(task)
+            limit_s = _STAGGER_S if len(tasks) < len(addresses) else None
+            done, waiting = await asyncio.wait(waiting, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 error = task.exception()
                 if error is None:
@@ -70,9 +72,7 @@ async def _abandon(tasks: "set[asyncio.Task[Entry]]") -> None:
             found.peer.close()
 
 
-async def _try_later(address: Address, settings: ClientSettings, delay_s: float) -> Entry:
-    if delay_s:
-        await asyncio.sleep(delay_s)
+async def _try_and_explain(address: Address, settings: ClientSettings) -> Entry:
     try:
         return await _try(address, settings)
     except ConnectFailure as failed:
@@ -93,7 +93,7 @@ async def _try(address: Address, settings: ClientSettings) -> Entry:
     timeout_ms = settings.integer("socket.connection.setup.timeout.ms")
     try:
         if version is None:
-            raise _failure(address, "protocol", "the broker offers no version of Metadata that we speak")
+            raise _failure(address, "version", "the broker offers no version of Metadata that we speak")
         request = MetadataRequest(topics=[])
         return Entry(
             address,

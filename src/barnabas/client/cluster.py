@@ -89,7 +89,6 @@ class Cluster:
             except NoBrokersAvailable as error:
                 wait_s = backoff.next_ms() / 1000
                 if loop.time() + wait_s > deadline or self._is_closed:
-                    await self._connections.close()
                     raise
                 _log.debug("%s; trying again in %.0f ms", error, wait_s * 1000)
                 await asyncio.sleep(wait_s)

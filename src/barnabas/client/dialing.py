@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from barnabas._version import __version__
 from barnabas.base.errors import PeerFault
 from barnabas.client.config import ClientSettings
-from barnabas.client.errors import AddressFailure, ConnectionLost, error_for
+from barnabas.client.errors import AddressFailure, ConnectionLost, KafkaError, error_for
 from barnabas.net.errors import ConnectFailed, PeerTimeout, PeerUnavailable
 from barnabas.net.peer import Peer
 from barnabas.protocol.api import API, ApiKey
@@ -87,6 +87,9 @@ async def connect(address: Address, settings: ClientSettings, *, node: int = -1)
         )
         failure = _failure(address, known_node, "closed", cause)
         failure.__cause__ = error
+    except KafkaError as error:
+        failure = _failure(address, known_node, "protocol", str(error))
+        failure.__cause__ = error
     except BaseException:
         peer.close()
         raise
@@ -125,6 +128,6 @@ async def _agree(peer: Peer, timeout_ms: int) -> Agreed:
                 {feature.name: feature.max_version_level for feature in response.finalized_features},
             )
         if version == 0:
-            raise error_for(response.error_code, subject=f"{peer.address}: ApiVersions")
+            raise error_for(response.error_code, subject="ApiVersions")
         offered = {api.api_key: api.max_version for api in response.api_keys}
         version = min(version - 1, max(0, offered.get(ApiKey.API_VERSIONS, 0)))

@@ -127,7 +127,7 @@ class AddressFailure:
 
     address: str
     stage: str
-    """What failed: "DNS", "connect", "timeout", "TLS", "protocol", "closed" or "login"."""
+    """What failed: "DNS", "connect", "timeout", "TLS", "protocol", "version", "closed" or "login"."""
     cause: str
     node: int | None = None
     """Set when a broker with this id advertises the address; None for an address the user gave."""
