@@ -268,6 +268,22 @@ class TestSegments:
         assert all(segment.size_bytes <= 2000 for segment in bench.log.segments)
         assert len(records(bench.log)) == 40
 
+    def test_readers_pass_over_a_segment_of_which_nothing_is_left(self, tmp_path: Path) -> None:
+        config = LogConfig(compact=True, delete=False, min_cleanable_dirty_ratio=0, segment_bytes=100)
+        bench = Bench(tmp_path, config)
+        for number in range(3):
+            bench.write(("a", f"{number}"))
+            bench.roll()
+        bench.clean()
+        assert [segment.size_bytes > 0 for segment in bench.log.segments] == [False, False, True, False]
+        assert pairs(records(bench.log)) == [(2, "a", "2")]
+        assert bench.log.read(1, max_bytes=1000).slice is not None
+        found = bench.log.offset_for_timestamp(0)
+        assert found is not None
+        assert found.offset == 2
+        bench.reopen()
+        assert pairs(records(bench.log)) == [(2, "a", "2")]
+
     def test_readers_of_the_old_files_are_not_disturbed(self, bench: Bench) -> None:
         bench.write(("a", "1"), ("a", "2"))
         bench.roll()

@@ -210,3 +210,16 @@ class TestEnforcing:
         log.roll(NOW_MS)
         os.utime(log.segments[0].path, (1234, 1234))
         assert summarize(log, OsFiles())[0].largest_timestamp_ms == 1_234_000
+
+    def test_the_plan_of_a_log_opens_no_more_files_than_it_must(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path, LogConfig(retention_ms=10**9))
+        for _ in range(20):
+            append(log, batch())
+            log.roll(NOW_MS)
+        log.close(now_ms=NOW_MS)
+        log = open_log(tmp_path, LogConfig(retention_ms=10**9), clean=True)
+        before = len(os.listdir("/proc/self/fd"))
+        enforce_retention(log, OsFiles(), high_watermark=20, now_ms=NOW_MS)
+        facts = summarize(log, OsFiles())
+        assert {each.largest_timestamp_ms for each in facts[:-1]} == {NOW_MS}
+        assert len(os.listdir("/proc/self/fd")) <= before + 2

@@ -18,7 +18,7 @@ All methods are for one caller; only the yielded work runs in threads.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -39,7 +39,7 @@ from barnabas.log.errors import CorruptCheckpoint
 from barnabas.log.files import Files
 from barnabas.log.layout import CLEANER_OFFSETS
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.retention import SegmentSummary, summarize
+from barnabas.log.retention import SegmentFacts, summarize
 
 __all__ = ["Cleaner", "CleanerSettings", "CleanerState"]
 
@@ -195,7 +195,7 @@ class Cleaner:
         return _Candidate(log, found, dirt, self._overdue(log, segments, found, now_ms))
 
     def _overdue(
-        self, log: PartitionLog, segments: list[SegmentSummary], within: CleanableRange, now_ms: int
+        self, log: PartitionLog, segments: Sequence[SegmentFacts], within: CleanableRange, now_ms: int
     ) -> bool:
         if log.config.max_compaction_lag_ms >= _NO_LAG_LIMIT:
             return False

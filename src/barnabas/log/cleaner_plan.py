@@ -13,7 +13,7 @@ key occurs once.  Pure; the rules and their order are Apache Kafka's.
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from barnabas.log.retention import SegmentSummary
+from barnabas.log.retention import SegmentFacts
 
 __all__ = [
     "CleanableRange",
@@ -38,7 +38,7 @@ class CleanableRange(NamedTuple):
 
 
 def cleanable_range(
-    segments: Sequence[SegmentSummary],
+    segments: Sequence[SegmentFacts],
     *,
     log_start_offset: int,
     log_end_offset: int,
@@ -64,7 +64,7 @@ def cleanable_range(
     return CleanableRange(first_dirty, max(first_dirty, min(bounds)), wrong)
 
 
-def segments_from(segments: Sequence[SegmentSummary], offset: int) -> Sequence[SegmentSummary]:
+def segments_from(segments: Sequence[SegmentFacts], offset: int) -> Sequence[SegmentFacts]:
     """The segments from the one that holds `offset` on."""
     first = 0
     for index, segment in enumerate(segments):
@@ -88,7 +88,7 @@ class Dirt(NamedTuple):
         return self.cleanable_bytes / total if total else 0.0
 
 
-def measure_dirt(segments: Sequence[SegmentSummary], within: CleanableRange) -> Dirt:
+def measure_dirt(segments: Sequence[SegmentFacts], within: CleanableRange) -> Dirt:
     """The bytes of clean and of cleanable segments; the one that holds the first dirty offset is dirty."""
     bound = segments_from(segments, within.first_uncleanable_offset)[0].base_offset
     dirty_start = min(segments_from(segments, within.first_dirty_offset)[0].base_offset, bound)

@@ -1,7 +1,7 @@
 """One compaction of one log: learn the last offset of each dirty key, rewrite the segments, swap them in.
 
 N1  Rewriting reads sealed segments and writes files of its own, in a thread; it touches nothing of the log.
-    Only the swap, a few renames, happens on the event loop.  Appends and reads go on all the time.
+    Only the swap, a few renames without a sync, happens on the event loop.  Appends and reads go on.
 N2  A swap happens only if the log still has the very segments that were rewritten, uncut.  So truncation,
     retention and deletion need not wait for a clean: it finds out and gives up.
 N3  Files go from `.cleaned` (worthless) to `.swap` (complete and synced) to their names; a crash at any point
@@ -243,6 +243,10 @@ class Cleaning:
             log.replace_segments([job.cleaned], old, now_ms=self._clock.now_ms())
             self.stats.segments_before += len(old)
             self.stats.segments_after += 1
+            sync = _SyncJob(self, log.folder)
+            yield sync.run
+            if sync.error is not None and not self._stop.is_set():
+                raise sync.error
         self.stats.end_offset = max(end_offset, self.stats.first_dirty_offset)
 
     def _cleaned_segment(self, first: Segment) -> Segment:
@@ -332,6 +336,17 @@ class _ListJob(_Job):
             self._sizes.get(stem + INDEX, 0),
             self._sizes.get(stem + TIME_INDEX, 0),
         )
+
+
+class _SyncJob(_Job):
+    """Makes the swap durable, so that what it replaced may be removed."""
+
+    def __init__(self, cleaning: Cleaning, folder: str) -> None:
+        super().__init__(cleaning)
+        self._folder: Final = folder
+
+    def _work(self) -> None:
+        self._files.sync_folder(self._folder)
 
 
 class _MapJob(_Job):

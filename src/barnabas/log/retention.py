@@ -17,10 +17,9 @@ A limit of -1 is no limit.
 import logging
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from barnabas.log.files import Files
-from barnabas.log.layout import LOG, offset_name
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segment import Segment
 
@@ -29,6 +28,7 @@ __all__ = [
     "Reason",
     "RetentionLimits",
     "RetentionPlan",
+    "SegmentFacts",
     "SegmentSummary",
     "enforce_retention",
     "plan_retention",
@@ -38,13 +38,27 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 
-class SegmentSummary(NamedTuple):
+class SegmentFacts(Protocol):
     """What retention and compaction look at of one segment."""
+
+    @property
+    def base_offset(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """Of its records; the file's time when they have none.  May cost a look at a file."""
+        ...
+
+
+class SegmentSummary(NamedTuple):
+    """Facts that are all known."""
 
     base_offset: int
     size_bytes: int
     largest_timestamp_ms: int
-    """Of its records; the file's time when they have none."""
 
 
 class RetentionLimits(NamedTuple):
@@ -82,7 +96,7 @@ class RetentionPlan(NamedTuple):
 
 
 def plan_retention(
-    segments: Sequence[SegmentSummary],
+    segments: Sequence[SegmentFacts],
     *,
     log_start_offset: int,
     log_end_offset: int,
@@ -94,7 +108,7 @@ def plan_retention(
     ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
     deletions: list[Deletion] = []
 
-    def take(why: Callable[[SegmentSummary, int], str | None], reason: Reason) -> None:
+    def take(why: Callable[[SegmentFacts, int], str | None], reason: Reason) -> None:
         for segment, end in zip(segments[len(deletions) :], ends[len(deletions) :], strict=True):
             if end > high_watermark or segment.base_offset == log_end_offset:  # R2; an empty active segment
                 return
@@ -102,7 +116,7 @@ def plan_retention(
                 return  # R1
             deletions.append(Deletion(segment.base_offset, reason, sentence))
 
-    def below_start(segment: SegmentSummary, end: int) -> str | None:
+    def below_start(segment: SegmentFacts, end: int) -> str | None:
         # The active segment stays whatever the start: with the start at the log end there is nothing to read,
         # and Kafka keeps it as well.
         if end > log_start_offset or segment is segments[-1]:
@@ -119,12 +133,12 @@ def plan_retention(
 
 
 def _oversize(
-    segments: Sequence[SegmentSummary], retention_bytes: int
-) -> Callable[[SegmentSummary, int], str | None]:
+    segments: Sequence[SegmentFacts], retention_bytes: int
+) -> Callable[[SegmentFacts, int], str | None]:
     size_bytes = sum(segment.size_bytes for segment in segments)
     excess = size_bytes - retention_bytes
 
-    def why(segment: SegmentSummary, end: int) -> str | None:
+    def why(segment: SegmentFacts, end: int) -> str | None:
         nonlocal excess
         if segment.size_bytes > excess:
             return None
@@ -134,31 +148,43 @@ def _oversize(
     return why
 
 
-def _overage(now_ms: int, retention_ms: int) -> Callable[[SegmentSummary, int], str | None]:
-    def why(segment: SegmentSummary, end: int) -> str | None:
+def _overage(now_ms: int, retention_ms: int) -> Callable[[SegmentFacts, int], str | None]:
+    def why(segment: SegmentFacts, end: int) -> str | None:
         age_ms = now_ms - segment.largest_timestamp_ms
         return f"is {age_ms} ms old, retention.ms={retention_ms}" if age_ms > retention_ms else None
 
     return why
 
 
-def summarize(log: PartitionLog, files: Files) -> list[SegmentSummary]:
-    """The segments of a log as plans look at them, oldest first."""
-    segments = tuple(log.segments)
-    modified: dict[str, int] = {}
-    if any(segment.size_bytes and segment.largest.timestamp < 0 for segment in segments):
-        modified = {info.name: info.modified_ms for info in files.list(log.folder)}
+class _LazyFacts:
+    """The facts of a segment of an open log; its largest time is looked up when a rule asks for it."""
 
-    def largest_timestamp_ms(segment: Segment) -> int:
-        if segment.largest.timestamp >= 0:
-            return segment.largest.timestamp
+    __slots__ = ("_files", "_is_active", "_segment", "base_offset", "size_bytes")
+
+    def __init__(self, segment: Segment, files: Files, is_active: bool) -> None:
+        self.base_offset: Final = segment.base_offset
+        self.size_bytes: Final = segment.size_bytes
+        self._segment: Final = segment
+        self._files: Final = files
+        self._is_active: Final = is_active
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        timestamp = self._segment.largest.timestamp
+        if not self._is_active:
+            self._segment.time_index.release()  # the segment remembers it, and files are few
+        if timestamp >= 0 or not self.size_bytes:
+            return timestamp
         # Producers may send records without a time; the file's own then stands for it, as in Kafka.
-        return modified.get(f"{offset_name(segment.base_offset)}{LOG}", 0)
+        name = self._segment.path.rpartition("/")[2]
+        times = {info.name: info.modified_ms for info in self._files.list(self._segment.folder)}
+        return times.get(name, 0)
 
-    return [
-        SegmentSummary(segment.base_offset, segment.size_bytes, largest_timestamp_ms(segment))
-        for segment in segments
-    ]
+
+def summarize(log: PartitionLog, files: Files) -> list[SegmentFacts]:
+    """The segments of a log as plans look at them, oldest first."""
+    active = log.segments.active
+    return [_LazyFacts(segment, files, segment is active) for segment in log.segments]
 
 
 def enforce_retention(log: PartitionLog, files: Files, *, high_watermark: int, now_ms: int) -> RetentionPlan:
