@@ -55,9 +55,10 @@ class Cluster:
         """Decides, writes, applies.  Raises what `decide` refuses; then nothing has changed."""
         async with self._lock:
             change = decide(self.image)
+            image = apply(self.image, change.deltas)
             if change.operations:
                 await self._store.transact(change.operations)
-            self.image = apply(self.image, change.deltas)
+            self.image = image
             for follower in self._followers:
                 await follower(self.image, change.deltas)
             return change
