@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-$(READY): pyproject.toml setup.py src/barnabas/records/_kernel.pyx
+$(READY): pyproject.toml setup.py src/barnabas/records/_kernel.pyx src/barnabas/client/_hot.pyx
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and was not found; install it, or say: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -55,5 +55,5 @@ bench: $(READY) ## Every benchmark, as ratios to a peer in the same run
 
 clean: ## Remove the virtual environment and everything built or cached
 	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -f src/barnabas/records/_kernel.c src/barnabas/records/*.so
+	rm -f src/barnabas/records/_kernel.c src/barnabas/client/_hot.c src/barnabas/records/*.so src/barnabas/client/*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.client.aio_admin import Admin as Admin
+    from barnabas.client.aio_consumer import Consumer as Consumer
     from barnabas.client.aio_producer import Producer as Producer
 
-__all__ = ["Admin", "Producer"]
+__all__ = ["Admin", "Consumer", "Producer"]
 
 _HOMES = {
     "Admin": "barnabas.client.aio_admin",
+    "Consumer": "barnabas.client.aio_consumer",
     "Producer": "barnabas.client.aio_producer",
 }
 
