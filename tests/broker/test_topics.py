@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.errors import ConfigFault
-from barnabas.broker.topics import DEFAULT_COUNT
+from barnabas.broker.topics import DEFAULT_COUNT, PARTITIONS_PER_COMMAND_MAX, TooManyPartitions
 from barnabas.controller.changes import InvalidPartitions, TopicExists, UnknownTopic
 from barnabas.controller.topics import NewTopic
 from barnabas.metadata.image import ConfigResourceType
@@ -43,6 +43,21 @@ def test_validating_gives_what_would_be_made_and_makes_nothing(folder: Path) -> 
                 await parts.topics.create(NewTopic("t", 4), validate_only=True)
             await parts.topics.add_partitions("t", 9, None, validate_only=True)
             assert len(parts.cluster.image.topics["t"].partitions) == 4
+
+    run(main())
+
+
+def test_too_many_partitions_at_once_are_refused_before_they_cost_anything(folder: Path) -> None:
+    async def main() -> None:
+        async with open_parts(folder) as parts:
+            most = PARTITIONS_PER_COMMAND_MAX
+            for new in (NewTopic("t", most + 1), NewTopic("t", assignment=[[1]] * (most + 1))):
+                with pytest.raises(TooManyPartitions, match=r"^Excessively large number of partitions"):
+                    await parts.topics.create(new)
+            await parts.topics.create(NewTopic("t"))
+            with pytest.raises(TooManyPartitions):
+                await parts.topics.add_partitions("t", most + 2, None, validate_only=True)
+            await parts.topics.add_partitions("t", most + 1, None, validate_only=True)
 
     run(main())
 

@@ -1,6 +1,7 @@
 """Which wire code each error of ours becomes.  The one table; a test holds every error class to it."""
 
-from barnabas.base.errors import BarnabasError, ConfigFault
+from barnabas.base.errors import BarnabasError, ConfigFault, StorageFault
+from barnabas.broker.topics import TooManyPartitions
 from barnabas.controller import changes
 from barnabas.log import errors as log_errors
 from barnabas.metadata.names import InvalidTopicName
@@ -18,6 +19,8 @@ CODES: dict[type[BarnabasError], ErrorCode] = {
     changes.InvalidPartitions: ErrorCode.INVALID_PARTITIONS,
     changes.InvalidAssignment: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     changes.CommandRefused: ErrorCode.INVALID_REQUEST,
+    TooManyPartitions: ErrorCode.POLICY_VIOLATION,
+    StorageFault: ErrorCode.KAFKA_STORAGE_ERROR,
     InvalidTopicName: ErrorCode.INVALID_TOPIC_EXCEPTION,
     InvalidPartitionCount: ErrorCode.INVALID_PARTITIONS,
     InvalidReplicationFactor: ErrorCode.INVALID_REPLICATION_FACTOR,

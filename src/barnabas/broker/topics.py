@@ -10,17 +10,24 @@ from dataclasses import replace
 from barnabas.base.config import Settings
 from barnabas.base.types import Uuid
 from barnabas.broker.cluster import Cluster
-from barnabas.controller.changes import Change, TopicExists
+from barnabas.controller.changes import Change, CommandRefused, TopicExists
 from barnabas.controller.topics import NewTopic, add_partitions, create_topic, delete_topic
 from barnabas.log.config import TOPIC
 from barnabas.metadata.deltas import TopicCreated
 from barnabas.metadata.image import ClusterImage, TopicImage
 from barnabas.metadata.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 
-__all__ = ["DEFAULT_COUNT", "TopicAdmin"]
+__all__ = ["DEFAULT_COUNT", "PARTITIONS_PER_COMMAND_MAX", "TooManyPartitions", "TopicAdmin"]
 
 DEFAULT_COUNT = -1
 """A partition count or replication factor that the broker's settings fill in."""
+
+PARTITIONS_PER_COMMAND_MAX = 10_000
+"""As in Apache Kafka: more at once would hold everybody else up."""
+
+
+class TooManyPartitions(CommandRefused):
+    """One command asks for more partitions than are made in one go."""
 
 
 class TopicAdmin:
@@ -45,6 +52,7 @@ class TopicAdmin:
         """The new topic's image.  Raises ConfigFault and what `create_topic` refuses."""
         TOPIC.parse(new.config)
         wanted = self._with_defaults(new)
+        _check_count(wanted.partition_count if wanted.assignment is None else len(wanted.assignment))
 
         def decide(image: ClusterImage) -> Change:
             start = self._start_index(max(len(image.brokers), 1))
@@ -75,6 +83,8 @@ class TopicAdmin:
         self, name: str, total: int, assignment: Sequence[Sequence[int]] | None, *, validate_only: bool
     ) -> None:
         def decide(image: ClusterImage) -> Change:
+            topic = image.topics.get(name)
+            _check_count(total - len(topic.partitions) if topic else 0)
             start = self._start_index(max(len(image.brokers), 1))
             return add_partitions(image, name, total, assignment, start_index=start)
 
@@ -130,3 +140,8 @@ class TopicAdmin:
             replicas,
             config=config,
         )
+
+
+def _check_count(count: int) -> None:
+    if count > PARTITIONS_PER_COMMAND_MAX:
+        raise TooManyPartitions("Excessively large number of partitions per request.")

@@ -103,6 +103,10 @@ class TestCounts:
             create(client, unique_name(), replicas=count).error_code == ErrorCode.INVALID_REPLICATION_FACTOR
         )
 
+    def test_more_than_ten_thousand_at_once_break_the_policy(self, client: WireClient) -> None:
+        for count in (10_001, 2**31 - 1):
+            assert create(client, unique_name(), partitions=count).error_code == ErrorCode.POLICY_VIOLATION
+
     def test_more_replicas_than_brokers_are_impossible(self, client: WireClient) -> None:
         result = create(client, unique_name(), replicas=2)
         assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
