@@ -19,6 +19,7 @@ CODECS = [
 UNKNOWN_TOPIC_OR_PARTITION = 3
 MESSAGE_TOO_LARGE = 10
 INVALID_TOPIC = 17
+INVALID_TIMESTAMP = 32
 TOPIC_ALREADY_EXISTS = 36
 INVALID_PARTITIONS = 37
 INVALID_REPLICATION_FACTOR = 38
@@ -181,6 +182,21 @@ class RecordScenarios:
         [got] = client.read(topic, 1)
         assert got.timestamp is not None
         assert before <= got.timestamp <= now_ms()
+
+    def test_a_time_too_far_ahead_is_refused(self, client: Client, topic: str) -> None:
+        client.create_topic(topic, configs={"message.timestamp.after.max.ms": "60000"})
+        ahead = [Message(b"v", timestamp=now_ms() + 600_000)]
+        assert refused(lambda: client.produce(topic, ahead)) == INVALID_TIMESTAMP
+        assert client.bounds(topic) == (0, 0)
+
+    def test_old_messages_are_deleted_by_retention(self, client: Client, topic: str) -> None:
+        client.create_topic(topic, configs={"segment.ms": "1000", "retention.ms": "30000"})
+        old = now_ms() - 60_000
+        client.produce(topic, [Message(b"%d" % number, timestamp=old) for number in range(5)])
+        client.produce(topic, [Message(b"kept", timestamp=now_ms())])
+        eventually(lambda: client.bounds(topic) == (5, 6), what="the old segment being gone")
+        # A reader at a deleted offset goes on with the first that is left.
+        assert [(each.offset, each.value) for each in client.read(topic, 1)] == [(5, b"kept")]
 
     def test_offsets_are_found_by_time(self, client: Client, topic: str) -> None:
         client.create_topic(topic)

@@ -27,6 +27,7 @@ SETTINGS = {
     "auto.create.topics.enable": "true",
     "offsets.topic.num.partitions": "5",
     "log.cleaner.backoff.ms": "200",
+    "log.retention.check.interval.ms": "300",
 }
 
 

@@ -23,6 +23,7 @@ from barnabas.protocol.messages.produce import (
 from barnabas.records.builder import build_batch
 from tests.broker._wire import WireClient
 from tests.conformance._client import eventually
+from tests.conformance._scenarios import now_ms
 from tests.conformance._servers import SETTINGS, BarnabasServer
 
 KAFKA_STORAGE_ERROR = 56
@@ -32,7 +33,7 @@ SMALL = {**SETTINGS, "offsets.topic.num.partitions": "2"}
 
 
 def number_batch(number: int) -> bytes:
-    return bytes(build_batch([(1_790_000_000_000, None, b"%08d" % number + bytes(50_000), ())]))
+    return bytes(build_batch([(now_ms(), None, b"%08d" % number + bytes(50_000), ())]))
 
 
 def produce(client: WireClient, number: int) -> int:

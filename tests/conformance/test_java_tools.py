@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from tests.conformance._client import Client, Message, eventually
+from tests.conformance._scenarios import now_ms
 from tests.conformance._servers import Server
 
 CLIENT = "java"
@@ -182,7 +183,7 @@ class TestOffsetsAndRecords:
     ) -> None:
         client.create_topic(topic)
         stamps = [5_000, 1_000, 9_000, 2_000]
-        start = 1_790_000_000_000
+        start = now_ms() - 60_000
         client.produce(topic, [Message(b"x", timestamp=start + stamp) for stamp in stamps])
         asked = {
             "-1": "4",
@@ -220,6 +221,18 @@ class TestOffsetsAndRecords:
         assert "compresscodec: zstd" in dumped
         assert "isvalid: true" in dumped
         assert re.findall(r"offset: (\d+) .*payload: (v\d)", dumped) == [(str(n), f"v{n}") for n in range(5)]
+
+    @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
+    def test_a_topic_packs_what_it_is_given_its_own_way(
+        self, tools: Tools, client: Client, cluster: Server, topic: str, codec: str
+    ) -> None:
+        client.create_topic(topic, configs={"compression.type": codec})
+        sent = [Message(b"value " * 100, b"k%d" % number, timestamp=now_ms()) for number in range(5)]
+        client.produce(topic, sent, codec="zstd" if codec == "uncompressed" else "none")
+        segment = cluster.data_dir / f"{topic}-0" / "00000000000000000000.log"
+        dumped = tools.run(DUMP, "--files", str(segment))
+        assert f"compresscodec: {'none' if codec == 'uncompressed' else codec}" in dumped
+        assert [each.content() for each in client.read(topic, 5)] == sent
 
 
 class TestPerformance:
