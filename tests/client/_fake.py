@@ -32,6 +32,7 @@ class FakeBroker:
         self.responses: dict[ApiKey, Respond] = {}
         self.api_versions_max = api_versions_max
         self.connects = 0
+        self.correlation_shift = 0  # other than 0: answers claim to belong to other requests
         self._held: list[tuple[Connection, Request, Message]] = []
         self._site: Site | None = None
 
@@ -93,9 +94,10 @@ class FakeBroker:
         self, connection: Connection, request: Request, message: Message, version: int | None = None
     ) -> None:
         version = request.api_version if version is None else version
-        connection.finish(
-            request.ticket, encode_response(request.api_key, version, request.correlation_id, message)
-        )
+        correlation_id = request.correlation_id
+        if request.api_key != ApiKey.API_VERSIONS:
+            correlation_id += self.correlation_shift
+        connection.finish(request.ticket, encode_response(request.api_key, version, correlation_id, message))
 
     def _refusal(self) -> ApiVersionsResponse:
         return ApiVersionsResponse(

@@ -76,7 +76,7 @@ class Link:
         self._peer: Peer | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._waiting: deque[_Sending] = deque()
-        self._is_closed = False
+        self._end: KafkaError | None = None
         self.last_used = self._loop.time()
 
     @property
@@ -111,8 +111,8 @@ class Link:
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         sending.timer = self._loop.call_later(limit_ms / 1000, self._expire, sending, limit_ms)
         self.last_used = self._loop.time()
-        if self._is_closed:
-            self._fail(sending, ClientClosed())
+        if self._end is not None:
+            self._fail(sending, self._end)
         elif self._peer is not None and not self._peer.is_closed:
             self._transmit(sending, self._peer)
         else:
@@ -121,11 +121,16 @@ class Link:
         return future
 
     async def ready(self) -> Agreed:
-        """Connects if needed.  Raises ConnectFailure or BadAnswer, ClientClosed after `close`."""
-        if self._is_closed:
-            raise ClientClosed
+        """Connects if needed.  Raises ConnectFailure; after `close`, what that was told."""
+        if self._end is not None:
+            raise self._end
         if not self.is_connected:
-            await asyncio.shield(self._start_connecting())
+            connecting = self._start_connecting()
+            try:
+                await asyncio.shield(connecting)
+            except asyncio.CancelledError:
+                self._raise_if_ended(connecting)
+                raise
         assert self.agreed is not None, "a connection agrees on versions first"
         return self.agreed
 
@@ -136,19 +141,25 @@ class Link:
         self._backoff.reset()
         self._flush_waiting(peer)
 
-    async def close(self) -> None:
-        """Ends the connection; unanswered requests fail with ClientClosed.  May be called again."""
-        self._is_closed = True
+    async def close(self, end: KafkaError | None = None) -> None:
+        """Ends the link for good; requests fail with `end`, which is ClientClosed unless given."""
+        if self._end is None:
+            self._end = end or ClientClosed()
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.gather(self._connecting, return_exceptions=True)
-        self._drop(ClientClosed("the client was closed during the call"))
+        self._drop(self._end)
 
     def disconnect(self) -> None:
         """Ends the connection but not the link: the next request connects anew."""
         if self._peer is not None:
             self._peer.close()
             self._peer = None
+
+    def _raise_if_ended(self, connecting: "asyncio.Task[None]") -> None:
+        """Tells a waiter why its try was cancelled, if `close` did that and not the waiter's own caller."""
+        if self._end is not None and connecting.cancelled():
+            raise self._end from None
 
     def _start_connecting(self) -> "asyncio.Task[None]":
         if self._connecting is None:
@@ -171,9 +182,9 @@ class Link:
             raise
         finally:
             self._connecting = None
-        if self._is_closed:
+        if self._end is not None:
             peer.close()
-            raise ClientClosed
+            raise self._end
         self.last_failure = None
         self.adopt(peer, agreed)
 
@@ -225,7 +236,7 @@ class Link:
     def _answered(self, sending: _Sending, answer: "asyncio.Future[Response]") -> None:
         self._settle(sending)
         if answer.cancelled():
-            self._fail(sending, ClientClosed("the client was closed during the call"))
+            self._fail(sending, self._end or ClientClosed())
         elif (error := answer.exception()) is not None:
             self._fail(sending, self._kafka_error(error))
             self._on_lost()
@@ -239,7 +250,7 @@ class Link:
             case KafkaError():
                 return error
             case Closed():
-                return ConnectionLost(f"the connection to {self._name} was given up")
+                return self._end or ConnectionLost(f"the connection to {self._name} was given up")
             case PeerUnavailable():
                 return ConnectionLost(f"{self._name}: {error}")
             case PeerFault():
@@ -299,7 +310,7 @@ class Connections:
         link = self._links.get((node, purpose))
         if link is None or link.address != address:
             if link is not None:
-                self._end(link)
+                self._leave(link, f"broker {node} moved from {link.address} to {address}")
             link = self._links[node, purpose] = Link(node, address, self._settings, self._on_lost)
         return link
 
@@ -316,7 +327,7 @@ class Connections:
     def forget(self, node: int) -> None:
         """Ends the links to a broker that is no more."""
         for key in [key for key in self._links if key[0] == node]:
-            self._end(self._links.pop(key))
+            self._leave(self._links.pop(key), f"broker {node} left the cluster")
 
     def close_idle(self) -> None:
         """Ends connections that nothing used for connections.max.idle.ms."""
@@ -325,7 +336,7 @@ class Connections:
             return
         oldest = asyncio.get_running_loop().time() - idle_ms / 1000
         for link in self._links.values():
-            if link.is_connected and link.in_flight == 0 and link.last_used < oldest:
+            if link.is_connected and link.in_flight == 0 and link.last_used <= oldest:
                 link.disconnect()
 
     async def close(self) -> None:
@@ -333,7 +344,7 @@ class Connections:
         links, self._links = list(self._links.values()), {}
         await asyncio.gather(*(link.close() for link in links), *self._closing)
 
-    def _end(self, link: Link) -> None:
-        task = asyncio.get_running_loop().create_task(link.close())
+    def _leave(self, link: Link, why: str) -> None:
+        task = asyncio.get_running_loop().create_task(link.close(ConnectionLost(why)))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
