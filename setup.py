@@ -1,7 +1,7 @@
-"""Builds the optional extension `barnabas.records._kernel`; everything else is in pyproject.toml.
+"""Builds the optional extensions `records._kernel` and `client._hot`; everything else is in pyproject.toml.
 
-The package is whole without it: with no C compiler, no Cython or BARNABAS_NO_EXTENSION=1 the plain
-twin `_kernel_plain` serves.  Flags stay portable (no -march), since wheels travel.
+The package is whole without them: with no C compiler, no Cython or BARNABAS_NO_EXTENSION=1 the plain
+twins `_kernel_plain` and `_hot_plain` serve.  Flags stay portable (no -march), since wheels travel.
 """
 
 import os
@@ -12,6 +12,7 @@ from setuptools import Extension, setup
 
 RECORDS = "src/barnabas/records"
 SOURCE = f"{RECORDS}/_kernel.pyx"
+HOT = "src/barnabas/client/_hot.pyx"
 PARTS = [f"{RECORDS}/_kernel_{part}.pxi" for part in ("walk", "build", "columns", "compact")]
 
 
@@ -28,9 +29,10 @@ def extensions() -> list[Any]:
         depends=[SOURCE, *PARTS],  # the source too: a source distribution takes it from here
         extra_compile_args=["-O3", "-g0"],
     )
+    hot = Extension("barnabas.client._hot", [HOT], depends=[HOT], extra_compile_args=["-O3", "-g0"])
     translate: Callable[..., list[Any]] = cythonize
     built = translate(
-        [kernel],
+        [kernel, hot],
         compiler_directives={
             "language_level": "3",
             "boundscheck": False,
@@ -48,5 +50,8 @@ def extensions() -> list[Any]:
 
 setup(
     ext_modules=extensions(),
-    exclude_package_data={"barnabas.records": ["*.c", "*.pxi", "*.pyx"]},
+    exclude_package_data={
+        "barnabas.records": ["*.c", "*.pxi", "*.pyx"],
+        "barnabas.client": ["*.c", "*.pyx"],
+    },
 )

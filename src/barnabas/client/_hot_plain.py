@@ -6,7 +6,7 @@ H2  an open batch holds at least one record, so its size limit holds for every r
 H3  an append is one step for everybody else: here under `lock`, in the compiled twin because it never gives
     up the GIL between its check that the batch is open and the last change
 
-It takes exact bytes only; everything else is the long way's business.
+It takes exact bytes and plain pairs only; everything else is the long way's business.
 """
 
 import struct
@@ -32,6 +32,8 @@ HeaderPairs = tuple[tuple[str, bytes | None], ...]
 _M: Final = 0x5BD1_E995
 _SEED: Final = 0x9747_B28C
 _MASK: Final = 0xFFFF_FFFF
+_INT64_MAX: Final = 2**63 - 1
+_NO_HEADERS: Final = ()
 
 
 def murmur2(data: bytes) -> int:
@@ -198,30 +200,53 @@ class Appender:
         timestamp_ms: int | None,
         on_delivery: "OnDelivery | None",
     ) -> RecordFuture | None:
+        if type(topic) is not str or not (value is None or type(value) is bytes):
+            return None
+        if not (key is None or type(key) is bytes):
+            return None
         lanes = self.topics.get(topic)
-        if lanes is None or not (value is None or type(value) is bytes):
+        if lanes is None:
             return None
-        if headers and type(headers) is not tuple:
+        pairs = _NO_HEADERS if headers is None else _exact_headers(headers)
+        if pairs is None:
             return None
-        if partition is None:
-            if key is None:
-                partition = lanes.sticky
-            elif self.hashes_keys and type(key) is bytes:
-                partition = (murmur2(key) & 0x7FFF_FFFF) % len(lanes.lanes)
-            else:
+        if timestamp_ms is None:
+            timestamp_ms = self._now_ms()
+        elif type(timestamp_ms) is not int or not 0 <= timestamp_ms <= _INT64_MAX:
+            return None
+        if partition is not None:
+            if type(partition) is not int:
                 return None
-        elif not (key is None or type(key) is bytes):
-            return None
-        if type(partition) is not int or not 0 <= partition < len(lanes.lanes):
-            return None
+        elif key is not None:
+            if not self.hashes_keys or not lanes.lanes:
+                return None
+            partition = (murmur2(key) & 0x7FFF_FFFF) % len(lanes.lanes)
         with self.lock:
-            batch = lanes.lanes[partition].open
+            place = lanes.sticky if partition is None else partition
+            if not 0 <= place < len(lanes.lanes):
+                return None
+            batch = lanes.lanes[place].open
             if batch is None:
                 return None
-            return batch.add(
-                self._now_ms() if timestamp_ms is None else timestamp_ms,
-                key,
-                value,
-                headers or (),
-                on_delivery,
-            )
+            return batch.add(timestamp_ms, key, value, pairs, on_delivery)
+
+
+def _exact_headers(headers: object) -> HeaderPairs | None:
+    """The pairs if they are plain enough to be taken as they are, else None."""
+    if type(headers) is dict:
+        pairs = tuple(headers.items())
+    elif type(headers) is list or type(headers) is tuple:
+        pairs = tuple(headers)
+    else:
+        return None
+    for pair in pairs:
+        if type(pair) is not tuple or len(pair) != 2:
+            return None
+        name, data = pair
+        if type(name) is not str or not (data is None or type(data) is bytes):
+            return None
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            return None
+    return pairs

@@ -297,7 +297,7 @@ def _serialized(serialize: Serialize | None, topic: str, part: str, data: object
         return serialize(topic, data)
     try:
         return as_bytes(topic, data)
-    except TypeError as error:
+    except (TypeError, UnicodeError) as error:
         raise refusal(topic, part, data, f"{error}; or give a {part}.serializer") from error
 
 

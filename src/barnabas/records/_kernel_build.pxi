@@ -510,6 +510,24 @@ cdef tuple sound_headers(headers):
     return pairs
 
 
+cdef int append_exact(object builder, int64_t timestamp, object key, object value, tuple headers) except -1:
+    """Append for compiled callers: key and value exact bytes or None, headers sound; 0 when it does not fit.
+
+    Runs no Python code and does not give up the GIL, so it is one step for every other thread.
+    """
+    cdef PayloadBuilder into = <PayloadBuilder?>builder
+    cdef Bytes key_bytes, value_bytes
+    cdef Py_buffer unused
+    if into._next_delta > INT32_MAX:
+        return 0
+    take_bytes(key, &key_bytes, &unused)
+    take_bytes(value, &value_bytes, &unused)
+    return into._append(timestamp, &key_bytes, &value_bytes, headers, into._next_delta)
+
+
+_append_exact = PyCapsule_New(<void*>append_exact, "barnabas.records._kernel.append_exact", NULL)
+
+
 def encode(records):
     cdef PayloadBuilder builder = PayloadBuilder.__new__(PayloadBuilder)
     builder.size_limit = INT32_MAX
