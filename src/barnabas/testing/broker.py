@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -19,7 +19,9 @@ import uvloop
 from barnabas.base.errors import Misuse
 from barnabas.broker.node import Node
 from barnabas.broker.topics import TopicAdmin
+from barnabas.broker.transactions import no_fault
 from barnabas.controller.topics import NewTopic
+from barnabas.coordinator.txn_ports import FaultPoint
 
 __all__ = ["Broker"]
 
@@ -39,12 +41,20 @@ class Broker:
     """A broker from `start` to `stop`; also a context manager.
 
     Without `data_dir` the data lives in a temporary folder that goes with the broker.  With one, a second
-    Broker on the same folder finds everything again.
+    Broker on the same folder finds everything again.  `reach` is called on the broker's thread at every
+    point between the decision of a transaction and its end; whatever it does happens there.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, data_dir: str | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        data_dir: str | None = None,
+        reach: Callable[[FaultPoint], None] = no_fault,
+    ) -> None:
         self._settings = {**TEST_SETTINGS, **(settings or {})}
         self._given_dir = data_dir
+        self._reach = reach
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -139,7 +149,7 @@ class Broker:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        node = Node({"log.dirs": self.data_dir, **self._settings})
+        node = Node({"log.dirs": self.data_dir, **self._settings}, reach=self._reach)
         await node.start()
         self.node = node
         self._ready.set()
