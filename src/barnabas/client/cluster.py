@@ -161,7 +161,7 @@ class Cluster:
     async def retry(self, attempt: Callable[[], Awaitable[Result]], *, timeout_ms: int) -> Result:
         """The result of `attempt`, called again after retriable errors, with back-off, until the time is up.
 
-        Raises the last error, or RequestTimedOut if the attempt itself did not end in time.
+        Raises the last error, or RequestTimedOut if not even the first attempt ended in time.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -178,8 +178,10 @@ class Cluster:
                     self.want_refresh()
                 last = error
             except TimeoutError as error:
-                because = f"; before that: {last}" if last is not None else ""
-                raise RequestTimedOut(f"not done within {timeout_ms} ms{because}") from error
+                if last is None:
+                    raise RequestTimedOut(f"not done within {timeout_ms} ms") from error
+                last.add_note(f"the next try did not end within the {timeout_ms} ms of the call")
+                raise last from error
             wait_s = backoff.next_ms() / 1000
             if loop.time() + wait_s >= deadline:
                 raise last
