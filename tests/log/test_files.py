@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +81,22 @@ class TestReading:
 
     def test_hints_never_fail(self, tmp_path: Path) -> None:
         FILES.forget(FILES.open(str(tmp_path / "f"), create=True), 0, 10)
+
+
+class TestRemembering:
+    def test_the_last_few_hundred_stay_open(self, tmp_path: Path) -> None:
+        alive = []
+        for number in range(600):
+            file = FILES.open(str(tmp_path / str(number)), create=True)
+            FILES.remember(file)
+            alive.append(weakref.ref(file))
+        del file
+        assert [each() is not None for each in alive] == [False] * 88 + [True] * 512
+        for each in alive:
+            if (still := each()) is not None:
+                FILES.drop(still)
+        still = None
+        assert not any(each() for each in alive)
 
 
 class TestFaultsNameThePath:

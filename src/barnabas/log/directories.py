@@ -7,10 +7,12 @@ D3  The clean-shutdown marker is written after every log of the folder was close
 D4  A folder that fails takes only its own partitions offline; a log that is damaged only itself.
 
 Opening and closing block (threads do the work of several logs at once); the rest is for one caller at a
-time.  Time-driven work is called by the broker: `purge`, `checkpoint`.
+time, but for what the broker calls by the clock: `purge`, `checkpoint` and `write_high_watermarks` may run
+on a thread beside it.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
@@ -58,6 +60,7 @@ class DataFolder:
         "_doomed",
         "_files",
         "_lock",
+        "_writing",
         "broker_epoch",
         "directory_id",
         "failure",
@@ -82,6 +85,7 @@ class DataFolder:
         self._files: Final = files
         self._lock: FolderLock | None = None
         self._doomed: list[tuple[int, str]] = []
+        self._writing: Final = threading.Lock()
 
     def take(self, broker_id: int, cluster_id: str | None, new_id: Callable[[], Uuid]) -> str | None:
         """Lock the folder and check whose it is (D1); returns the cluster id it belongs to.
@@ -194,7 +198,7 @@ class DataFolder:
 
     def purge(self, now_ms: int) -> int:
         """Remove deleted segments and partitions whose time has come; says how many files and folders."""
-        count = sum(log.purge(now_ms) for log in self.logs.values())
+        count = sum(log.purge(now_ms) for log in tuple(self.logs.values()))
         for due_ms, path in tuple(self._doomed):
             if due_ms <= now_ms:
                 self._files.remove_folder(path)
@@ -204,21 +208,24 @@ class DataFolder:
 
     def checkpoint(self) -> None:
         """Write down recovery points and log start offsets, durably."""
-        recovery = {partition: log.recovery_point for partition, log in self.logs.items()}
-        write_offsets(self._files, f"{self.path}/{RECOVERY_POINTS}", recovery)
-        for partition, offset in recovery.items():
-            self.logs[partition].checkpointed_recovery_point = offset
-        starts = {
-            partition: log.log_start_offset
-            for partition, log in self.logs.items()
-            if log.log_start_offset > log.segments[0].base_offset
-        }
-        write_offsets(self._files, f"{self.path}/{LOG_START_OFFSETS}", starts)
+        with self._writing:  # a truncation may ask for it while the clock does
+            logs = tuple(self.logs.items())
+            recovery = {partition: log.recovery_point for partition, log in logs}
+            write_offsets(self._files, f"{self.path}/{RECOVERY_POINTS}", recovery)
+            for partition, log in logs:
+                log.checkpointed_recovery_point = recovery[partition]
+            starts = {
+                partition: log.log_start_offset
+                for partition, log in logs
+                if log.log_start_offset > log.segments[0].base_offset
+            }
+            write_offsets(self._files, f"{self.path}/{LOG_START_OFFSETS}", starts)
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write down the high watermarks of the partitions that live here."""
         here = {tp: offset for tp, offset in high_watermarks.items() if tp in self.logs}
-        write_offsets(self._files, f"{self.path}/{HIGH_WATERMARKS}", here)
+        with self._writing:
+            write_offsets(self._files, f"{self.path}/{HIGH_WATERMARKS}", here)
 
     def close(self, clock: Clock, threads: int, broker_epoch: int) -> None:
         """Close every log, then leave the marker (D3), then unlock."""

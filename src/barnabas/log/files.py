@@ -5,8 +5,11 @@ F2  `replace` is atomic: a reader, or a restart after a crash, finds the old or 
 F3  A file that was created or renamed is durable only after `sync_folder` of its folder.
 F4  Every failed system call leaves as DiskFault (DiskFull when there is no room), naming the path.
 
+F5  Files and mappings for reading are held by who uses them and by `remember`, which keeps the last few
+    hundred: a broker with many thousand segments stays far below its limit of descriptors.
+
 `Files` is the interface, so that tests can put faults and lost writes between the log and the disk.
-No state is kept but open locks: any thread may call anything on its own file.
+Any thread may call anything on its own file.
 """
 
 import contextlib
@@ -16,6 +19,7 @@ import fcntl
 import mmap
 import os
 import shutil
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -27,6 +31,8 @@ __all__ = ["Bytes", "FileInfo", "Files", "FolderLock", "MappedFile", "OsFiles"]
 Bytes = bytes | bytearray | memoryview
 MappedFile = mmap.mmap
 _IOV_MAX = 1024  # what one writev takes on Linux
+_RECENT_MAX = 512
+_recent: OrderedDict[int, SharedFile | MappedFile] = OrderedDict()  # by id; per process, as descriptors are
 _RWF_DONTCACHE = 0x80  # Linux 6.14: pages that this read brings in go again behind it
 _CACHESTAT = 451  # Linux 6.5; the number of the system call, the same on every architecture but Alpha
 _libc = ctypes.CDLL(None)
@@ -94,6 +100,14 @@ class Files(Protocol):
 
     def map(self, file: SharedFile, length: int) -> MappedFile:
         """A read-only view of the first `length` bytes, which must be there and more than none."""
+        ...
+
+    def remember(self, resource: SharedFile | MappedFile) -> None:
+        """Keep it open until many others were remembered after it; for who holds it by a weak reference."""
+        ...
+
+    def drop(self, resource: SharedFile | MappedFile) -> None:
+        """Remember it no longer: it closes with the last user, and a removed file gives its space back."""
         ...
 
     def forget(self, file: SharedFile, position: int, length: int) -> None:
@@ -240,6 +254,14 @@ class OsFiles:
         except (OSError, ValueError) as error:  # ValueError: the file is shorter than that
             cause = error if isinstance(error, OSError) else OSError(str(error))
             raise disk_fault(file.path, cause) from error
+
+    def remember(self, resource: SharedFile | MappedFile) -> None:
+        _recent[id(resource)] = resource
+        if len(_recent) > _RECENT_MAX:
+            _recent.popitem(last=False)
+
+    def drop(self, resource: SharedFile | MappedFile) -> None:
+        _recent.pop(id(resource), None)
 
     def forget(self, file: SharedFile, position: int, length: int) -> None:
         with contextlib.suppress(OSError):

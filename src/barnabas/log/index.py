@@ -15,6 +15,7 @@ The file is mapped for look-ups and trimmed to its entries at all times, unlike 
 segment.index.bytes for the active segment.  One caller at a time.
 """
 
+import weakref
 from collections.abc import Callable
 from struct import Struct
 from typing import ClassVar, Final, NamedTuple
@@ -49,7 +50,7 @@ class TimestampOffset(NamedTuple):
 class _SparseIndex:
     """Entries of one fixed layout, (key, value), in a file and a fresh tail in memory."""
 
-    __slots__ = ("_file", "_files", "_fresh", "_map", "_mapped", "_stored", "base_offset", "path")
+    __slots__ = ("_files", "_fresh", "_map", "_mapped", "_stored", "base_offset", "path")
 
     entry: ClassVar[Struct]
     key: ClassVar[Struct]
@@ -59,8 +60,7 @@ class _SparseIndex:
         self.path = path
         self.base_offset: Final = base_offset
         self._files: Final = files
-        self._file: SharedFile | None = None
-        self._map: MappedFile | None = None
+        self._map: weakref.ref[MappedFile] | None = None
         self._mapped = 0  # entries that the map covers
         self._stored = -1  # entries in the file; -1 before the first look
         self._fresh = bytearray()
@@ -74,17 +74,18 @@ class _SparseIndex:
         return self._stored
 
     def _opened(self, *, create: bool = False) -> SharedFile:
-        if self._file is None:
-            self._file = self._files.open(self.path, create=create)
-        return self._file
+        """The file, opened for this one use: entries are written in runs and read by mapping."""
+        return self._files.open(self.path, create=create)
 
     def _mapping(self) -> MappedFile:
         """The file's entries; call only when there are some."""
         stored = self._stored_entries()
-        if self._map is None or self._mapped < stored:
-            self._map = self._files.map(self._opened(), stored * self.entry.size)
-            self._mapped = stored
-        return self._map
+        mapping = self._map() if self._map is not None and self._mapped == stored else None
+        if mapping is None:
+            mapping = self._files.map(self._opened(), stored * self.entry.size)
+            self._map, self._mapped = weakref.ref(mapping), stored
+            self._files.remember(mapping)
+        return mapping
 
     def _at(self, slot: int) -> tuple[int, int]:
         stored = self._stored_entries()
@@ -138,10 +139,15 @@ class _SparseIndex:
         return self._opened()
 
     def release(self) -> None:
-        """Write out and let go of file and mapping; the next use opens them again."""
+        """Write out and let go of the mapping; the next use makes another."""
         if self._fresh:
             self.write_out()
-        self._map, self._file = None, None
+        self._unmap()
+
+    def _unmap(self) -> None:
+        if self._map is not None and (mapping := self._map()) is not None:
+            self._files.drop(mapping)
+        self._map, self._mapped = None, 0
 
     def moved(self, path: str) -> None:
         """The file has been renamed."""
@@ -152,7 +158,7 @@ class _SparseIndex:
         """Drop every entry; makes the file when there was none."""
         file = self._opened(create=True)
         self._fresh = bytearray()
-        self._map, self._mapped = None, 0
+        self._unmap()
         self._files.truncate(file, 0)  # also what is no whole entry
         self._stored = 0
 
@@ -162,7 +168,7 @@ class _SparseIndex:
             del self._fresh[(entries - stored) * self.entry.size :]
             return
         self._fresh = bytearray()
-        self._map, self._mapped = None, 0
+        self._unmap()
         self._files.truncate(self._opened(), entries * self.entry.size)
         self._stored = entries
 

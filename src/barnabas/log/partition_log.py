@@ -76,6 +76,7 @@ class PartitionLog:
         "_files_synced",
         "_generation",
         "_last_flush_ms",
+        "_opened_end",
         "_removals",
         "_rule",
         "_sealed",
@@ -105,6 +106,7 @@ class PartitionLog:
         *,
         recovery_point: int,
         now_ms: int,
+        clean: bool,
     ) -> None:
         self.folder = folder
         self.topic_partition: Final = topic_partition
@@ -127,6 +129,7 @@ class PartitionLog:
         self._last_flush_ms = now_ms
         self._files_made = 1  # counts changes of the folder,
         self._files_synced = 0  # and how many of them a flush has made durable
+        self._opened_end = loaded.log_end_offset if clean else -1
         self._generation = 0  # counts truncations: a flush begun before one proves nothing
         self._removals: list[tuple[int, list[str]]] = []
         self._sealed: list[tuple[Segment, str]] = []  # rolled since the last flush, with their snapshots
@@ -174,6 +177,7 @@ class PartitionLog:
             loaded,
             recovery_point=loaded.log_end_offset if clean else (recovery_point or 0),
             now_ms=now_ms,
+            clean=clean and not loaded.report.scanned_bytes,
         )
 
     def __repr__(self) -> str:
@@ -578,9 +582,10 @@ class PartitionLog:
 
     def take_removals(self, now_ms: int) -> list[str]:
         """The files of deleted segments whose time has come; the caller removes them."""
-        due = [path for when, paths in self._removals if when <= now_ms for path in paths]
-        self._removals = [removal for removal in self._removals if removal[0] > now_ms]
-        return due
+        due = [removal for removal in tuple(self._removals) if removal[0] <= now_ms]
+        for removal in due:
+            self._removals.remove(removal)  # and not a new list: `purge` may run on a thread
+        return [path for _, paths in due for path in paths]
 
     def purge(self, now_ms: int) -> int:
         """Remove the files of deleted segments whose time has come; says how many."""
@@ -644,6 +649,10 @@ class PartitionLog:
 
         After this the log opens again with `clean`.  Raises DiskFault.
         """
+        untouched = self._generation == 0 and self._files_made == 1 and not self._removals
+        if untouched and self._opened_end == self.log_end_offset:
+            self.release()  # as it was found, and it was found clean
+            return
         self.segments.active.seal()
         self.flush(now_ms=now_ms)
         for file in self.segments.active.files_to_sync():

@@ -13,6 +13,7 @@ were handed out stay readable whatever happens here.
 """
 
 import logging
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -57,6 +58,7 @@ class Segment:
 
     __slots__ = (
         "_bytes_since_index",
+        "_cold_file",
         "_file",
         "_files",
         "_first_timestamp",
@@ -98,7 +100,8 @@ class Segment:
         self.time_index = TimeIndex(files, stem + TIME_INDEX + suffix, base_offset)
         self.txn_index = TransactionIndex(files, stem + TXN_INDEX + suffix, base_offset, exists=has_txn_index)
         self._files: Final = files
-        self._file: SharedFile | None = None
+        self._file: SharedFile | None = None  # while it is appended to
+        self._cold_file: weakref.ref[SharedFile] | None = None
         self._next_offset = base_offset if size_bytes == 0 else next_offset
         self._largest: TimestampOffset | None = TimestampOffset(-1, base_offset) if size_bytes == 0 else None
         self._first_timestamp: int | None = None
@@ -122,10 +125,15 @@ class Segment:
 
     @property
     def file(self) -> SharedFile:
-        """The open log file."""
-        if self._file is None:
-            self._file = self._files.open(self.path)
-        return self._file
+        """The open log file; the segment itself holds on to it only while it is appended to."""
+        if self._file is not None:
+            return self._file
+        file = self._cold_file() if self._cold_file is not None else None
+        if file is None:
+            file = self._files.open(self.path)
+            self._cold_file = weakref.ref(file)
+            self._files.remember(file)
+        return file
 
     def create(self, preallocate_bytes: int = 0) -> None:
         """Make the files of a new segment; whatever such files held is dropped."""
@@ -147,8 +155,13 @@ class Segment:
         self.offset_index.release()
         self.time_index.release()
         self.txn_index.release()
-        self._file = None
+        self._close_file()
         self._tail.clear()
+
+    def _close_file(self) -> None:
+        if self._cold_file is not None and (file := self._cold_file()) is not None:
+            self._files.drop(file)
+        self._file = self._cold_file = None
 
     def seal(self) -> None:
         """Turn an active segment into a finished one: complete time index, exact file size."""
@@ -161,6 +174,7 @@ class Segment:
         if self.preallocated_bytes:
             self._files.truncate(self.file, self.size_bytes)
             self.preallocated_bytes = 0
+        self._file = None
 
     def files_to_sync(self, *, indexes: bool = True) -> list[SharedFile]:
         """The files to sync so that all appended so far is durable; indexes are written out first."""
@@ -187,7 +201,7 @@ class Segment:
 
     def remove_files(self) -> None:
         """Delete the files; slices that are out keep their bytes."""
-        self._file = None
+        self._close_file()
         for path in self.paths:
             self._files.remove(path)
 
@@ -201,7 +215,7 @@ class Segment:
         position = self.size_bytes
         size = len(data)
         interval = self.index_interval_bytes
-        file = self._file or self.file
+        file = self._file = self._file or self.file
         if self._bytes_since_index + size > interval:
             self.offset_index.make_room()
             self.time_index.make_room()
@@ -292,7 +306,7 @@ class Segment:
 
     def _find(self, offset: int) -> tuple[int, int, int] | None:
         """(position, end, last offset) of the first batch that ends with `offset` or behind it."""
-        if offset >= self.next_offset:
+        if offset >= self.next_offset or not self.size_bytes:  # compaction may leave nothing of a segment
             return None
         tail = self._tail
         if (slot := tail.find(offset)) >= 0:
