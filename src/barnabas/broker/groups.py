@@ -43,7 +43,7 @@ class _ClusterTopics:
 class GroupHost:
     """Owns the coordinator's life; handlers call `coordinator` itself."""
 
-    __slots__ = ("_around", "_configs", "_loads", "_offload", "coordinator")
+    __slots__ = ("_around", "_cluster", "_configs", "_led", "_loads", "_offload", "coordinator")
 
     def __init__(
         self,
@@ -56,8 +56,10 @@ class GroupHost:
         clock: Clock,
         offload: Offload,
     ) -> None:
+        self._cluster = cluster
         self._configs = configs
         self._offload = offload
+        self._led: set[int] = set()  # partitions of the offsets topic
         self._loads: set[asyncio.Task[None]] = set()
         self._around = Surroundings(
             clock=clock,
@@ -84,6 +86,11 @@ class GroupHost:
         """A partition is led here from now on; one of the offsets topic brings its groups."""
         if partition.topic_partition.topic != GROUP_METADATA_TOPIC:
             return
+        if not self._led:
+            # Whoever made the topic chose how many partitions it has; groups are spread over those.
+            made = self._cluster.image.topics[GROUP_METADATA_TOPIC]
+            self.coordinator.table.partition_count = len(made.partitions)
+        self._led.add(partition.topic_partition.partition)
         load = self.coordinator.begin_load(partition.topic_partition.partition, partition.leader_epoch)
         if load is None:
             return
@@ -96,6 +103,7 @@ class GroupHost:
 
     def on_gone(self, partition: Partition) -> None:
         if partition.topic_partition.topic == GROUP_METADATA_TOPIC:
+            self._led.discard(partition.topic_partition.partition)
             self.coordinator.unload(partition.topic_partition.partition)
 
     async def follow(self, image: ClusterImage, deltas: Sequence[Delta]) -> None:
