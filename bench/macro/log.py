@@ -100,6 +100,7 @@ def bare_writes(path: Path, data: bytearray, count: int, kind: str) -> float:
 
 def appends(folder: Path, data: bytearray, count: int, kind: str) -> float:
     log = open_log(folder)
+    log.start_epoch(1)  # which syncs a file, once per leader
     config = log.config
     view = memoryview(bytearray(data))
     origin = Origin.CLIENT
