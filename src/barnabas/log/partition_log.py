@@ -1,4 +1,4 @@
-"""One partition's log: a chain of segments, with its producers, epochs and offsets.
+"""One partition's log and all that changes it: append, roll, truncate, delete, flush.
 
 G1  log_start_offset <= log_end_offset; offsets in the log rise strictly.
 G2  recovery_point <= log_end_offset: everything below it was synced.
@@ -15,12 +15,11 @@ removing what `take_removals` returns.
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from barnabas.base.buffers import FileSlice, SharedFile
+from barnabas.base.buffers import SharedFile
 from barnabas.base.types import TopicPartition, Uuid
 from barnabas.log.append import PreparedAppend, prepare_append, split_runs
 from barnabas.log.checkpoints import read_topic_id, write_topic_id
 from barnabas.log.config import LogConfig
-from barnabas.log.epochs import EpochEntry
 from barnabas.log.errors import (
     DiskFault,
     FolderMismatch,
@@ -33,10 +32,9 @@ from barnabas.log.flush import FlushJob
 from barnabas.log.layout import DELETED, PARTITION_METADATA, SWAP
 from barnabas.log.loading import LoadedLog, RecoveryReport, apply_batch, load_log, replay
 from barnabas.log.producers import Origin, ProducerStates, SeenBatch
+from barnabas.log.reading import ReadableLog, ReadResult
 from barnabas.log.rolling import RollRule
 from barnabas.log.segment import RELATIVE_OFFSET_MAX, Segment
-from barnabas.log.timestamps import FoundOffset, find_largest_timestamp, find_timestamp
-from barnabas.log.txn_index import AbortedTransaction
 from barnabas.records.batch import NO_TIMESTAMP, RecordBatch, patch_batch, split_batches
 
 __all__ = ["AppendResult", "FlushJob", "Origin", "PartitionLog", "ReadResult"]
@@ -59,19 +57,11 @@ class AppendResult(NamedTuple):
     """The append began a new segment: flush soon, so that a crash need not check the old one."""
 
 
-class ReadResult(NamedTuple):
-    """Whole batches, or none, and where to read on."""
-
-    slice: FileSlice | None
-    next_offset: int
-
-
-class PartitionLog:
+class PartitionLog(ReadableLog):
     """The log in `folder`.  Make one with `open`."""
 
     __slots__ = (
         "_config",
-        "_files",
         "_files_made",
         "_files_synced",
         "_generation",
@@ -82,15 +72,10 @@ class PartitionLog:
         "_sealed",
         "_snapshots",
         "checkpointed_recovery_point",
-        "epochs",
         "folder",
-        "log_end_offset",
-        "log_start_offset",
         "on_truncated",
-        "producers",
         "recovery",
         "recovery_point",
-        "segments",
         "topic_id",
         "topic_partition",
     )
@@ -108,22 +93,17 @@ class PartitionLog:
         now_ms: int,
         clean: bool,
     ) -> None:
+        super().__init__(files, loaded)
         self.folder = folder
         self.topic_partition: Final = topic_partition
         self.topic_id = topic_id
         self._config = config
-        self.segments: Final = loaded.segments
-        self.producers = loaded.producers
-        self.epochs: Final = loaded.epochs
-        self.log_start_offset = loaded.log_start_offset
-        self.log_end_offset = loaded.log_end_offset
         self.recovery_point = min(recovery_point, loaded.log_end_offset)
         self.checkpointed_recovery_point = 0
         """What the data folder has written down; a log must not be cut below it without a new one."""
         self.on_truncated: Callable[[], None] | None = None
         """Writes the recovery points down; called when a cut made the written one too high."""
         self.recovery: RecoveryReport | None = loaded.report
-        self._files: Final = files
         self._snapshots: Final = loaded.snapshots
         self._rule = RollRule(loaded.segments.active, config, since_ms=now_ms)
         self._last_flush_ms = now_ms
@@ -195,36 +175,6 @@ class PartitionLog:
         self._config = config
         self.segments.active.index_interval_bytes = config.index_interval_bytes
         self._rule = RollRule(self.segments.active, config, since_ms=self._rule.since_ms)
-
-    @property
-    def size_bytes(self) -> int:
-        return self.segments.size_bytes
-
-    @property
-    def latest_epoch(self) -> int:
-        """The last leader epoch known, or -1."""
-        return self.epochs.latest_epoch
-
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """Where the oldest transaction began that is undecided, or decided by a marker that may be lost."""
-        first = self.producers.first_unstable_offset
-        return None if first is None else max(first, self.log_start_offset)
-
-    def last_stable_offset(self, high_watermark: int) -> int:
-        """The bound for readers of committed data, given that `high_watermark` is replicated.
-
-        Markers below it are settled for good: the high watermark never falls within an epoch.
-        """
-        self.producers.replicated_to(high_watermark)
-        first = self.first_unstable_offset
-        return high_watermark if first is None else min(first, high_watermark)
-
-    def segment_starts(self) -> list[int]:
-        """The base offsets, oldest first; the first one raised to the log start."""
-        starts = self.segments.bases
-        starts[0] = max(starts[0], self.log_start_offset)
-        return starts
 
     # -- appending -----------------------------------------------------------------------------
 
@@ -393,79 +343,9 @@ class PartitionLog:
             index_interval_bytes=self.config.index_interval_bytes,
         )
 
-    # -- reading -------------------------------------------------------------------------------
-
-    def read(
-        self, offset: int, *, max_bytes: int, upper_bound: int | None = None, min_one_batch: bool = True
-    ) -> ReadResult:
-        """Whole batches from the one that holds `offset`, of one segment, all below `upper_bound`.
-
-        `min_one_batch` gives the first batch even when it is larger than `max_bytes`.  The slice
-        stays readable after truncation or deletion.  Raises OffsetOutOfRange.
-        """
-        end = self.log_end_offset
-        if not self.log_start_offset <= offset <= end:
-            raise OffsetOutOfRange(offset, self.log_start_offset, end)
-        if upper_bound is not None and upper_bound < end:
-            end = upper_bound
-        if offset >= end or (max_bytes <= 0 and not min_one_batch):
-            return ReadResult(None, offset)
-        segments = self.segments
-        for slot in range(segments.floor_slot(offset), len(segments)):
-            segment = segments[slot]
-            if segment.base_offset >= end:
-                break
-            found = segment.read(offset, max_bytes=max_bytes, upper_bound=end, min_one_batch=min_one_batch)
-            if found is not None:
-                return ReadResult(found.data, found.next_offset)
-        return ReadResult(None, offset)
-
-    def bytes_behind(self, offset: int, data: FileSlice) -> int:
-        """How many bytes lie between the beginning of `data`, read from `offset`, and the end of the log."""
-        segments = self.segments.from_slot(self.segments.floor_slot(offset))
-        return sum(segment.size_bytes for segment in segments) - data.position
-
-    def aborted_transactions(self, first: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions that touch offsets [first, end), by first offset."""
-        found: list[AbortedTransaction] = []
-        for segment in self.segments.from_slot(self.segments.floor_slot(first)):
-            if segment.txn_index.exists:
-                here, complete = segment.txn_index.overlapping(first, end)
-                found += here
-                if complete:
-                    break
-        return sorted(found, key=lambda transaction: transaction.first_offset)
-
-    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
-        """The first record, from the log start on, that is not older than `timestamp`."""
-        for segment in self.segments:
-            if segment.largest.timestamp >= timestamp:
-                found = find_timestamp(self._files, segment, timestamp, self.log_start_offset)
-                if found is not None:
-                    return found
-        return None
-
-    def max_timestamp_offset(self) -> FoundOffset | None:
-        """The first record that has the largest timestamp of the log."""
-        largest = max(self.segments, key=lambda segment: segment.largest.timestamp)
-        return find_largest_timestamp(self._files, largest)
-
-    # -- epochs --------------------------------------------------------------------------------
-
     def start_epoch(self, epoch: int) -> None:
         """A leader begins `epoch` at the log end; durable on return."""
         self.epochs.assign(epoch, self.log_end_offset)
-
-    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
-        """The largest known epoch not above `epoch` and the offset behind it; (-1, -1) when there is none."""
-        return self.epochs.end_offset(epoch, self.log_end_offset) or (-1, -1)
-
-    def epoch_at(self, offset: int) -> int:
-        """The leader epoch in which `offset` was written, or -1."""
-        return self.epochs.epoch_at(offset)
-
-    def epoch_entries(self) -> tuple[EpochEntry, ...]:
-        return self.epochs.entries
 
     # -- cutting -------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ later segment once it has passed the offset that the reader wants.
 One caller at a time.
 """
 
+from bisect import bisect_left
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -17,6 +18,7 @@ from barnabas.log.files import Files
 __all__ = ["AbortedTransaction", "TransactionIndex"]
 
 _ENTRY: Final = Struct(">hqqqq")
+_LAST_OFFSET: Final = Struct(">18xq")
 _VERSION: Final = 0
 
 
@@ -72,21 +74,32 @@ class TransactionIndex:
 
     def entries(self) -> list[AbortedTransaction]:
         """All of them.  Raises CorruptIndex."""
+        return self._parse(self._stored(), 0) + self._fresh
+
+    def _stored(self) -> bytes:
         if self._size_bytes == 0:
-            return list(self._fresh)
-        file = self._opened()
-        data = self._files.read(file, 0, self._size_bytes)
+            return b""
+        file = self._opened()  # which tells the size
+        return self._files.read(file, 0, self._size_bytes)
+
+    def _parse(self, data: bytes, slot: int) -> list[AbortedTransaction]:
         found = []
-        for version, *fields in _ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size]):
+        for version, *fields in _ENTRY.iter_unpack(memoryview(data)[slot * _ENTRY.size :]):
             if version != _VERSION:
                 raise CorruptIndex(f"{self.path}: version {version} instead of {_VERSION}")
             found.append(AbortedTransaction(*fields))
-        return found + self._fresh
+        return found
 
     def overlapping(self, first: int, end: int) -> tuple[list[AbortedTransaction], bool]:
         """Those that touch offsets [first, end), and whether later segments can hold no more of them."""
+        data = self._stored()
+        count = len(data) // _ENTRY.size
+        data = data[: count * _ENTRY.size]
+        slot = bisect_left(
+            range(count), first, key=lambda slot: _LAST_OFFSET.unpack_from(data, slot * _ENTRY.size)[0]
+        )
         found = []
-        for transaction in self.entries():
+        for transaction in self._parse(data, slot) + self._fresh:
             if transaction.last_offset >= first and transaction.first_offset < end:
                 found.append(transaction)
             if transaction.last_stable_offset >= end:
