@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from barnabas.client.cluster import Cluster, CoordinatorKind
 from barnabas.client.config import ADMIN, parse
@@ -29,6 +29,8 @@ from barnabas.protocol.storage.consumer_protocol import (
     TopicPartition,
 )
 from barnabas.records.builder import build_batch
+
+KEPT: Final = {"retention.ms": "-1"}  # of topics whose records claim to be from 1970
 
 
 def settings_for(bootstrap: str, **more: object) -> dict[str, object]:

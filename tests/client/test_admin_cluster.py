@@ -8,7 +8,7 @@ from barnabas.client.admin_types import (
 from barnabas.client.errors import (
     UnknownTopic,
 )
-from tests.client._kit import write
+from tests.client._kit import KEPT, write
 
 
 class TestClusterAndRecords:
@@ -19,7 +19,7 @@ class TestClusterAndRecords:
         assert cluster.controller == cluster.brokers[0]
 
     def test_records_are_deleted_up_to_an_offset(self, admin: Admin, topic: str, bootstrap: str) -> None:
-        admin.create_topic(topic, 1)
+        admin.create_topic(topic, 1, configs=KEPT)
         write(bootstrap, topic, range(1000, 1010))
         where = TopicPartition(topic, 0)
         assert admin.delete_records({where: 4})[where] == 4
@@ -29,7 +29,7 @@ class TestClusterAndRecords:
         assert isinstance(admin.delete_records({missing: 1}).errors[missing], UnknownTopic)
 
     def test_data_folders_have_the_sizes_of_replicas(self, admin: Admin, topic: str, bootstrap: str) -> None:
-        admin.create_topic(topic, 1)
+        admin.create_topic(topic, 1, configs=KEPT)
         write(bootstrap, topic, range(100))
         ((_, folders),) = admin.describe_log_dirs().items()
         sizes = {

@@ -14,12 +14,12 @@ from barnabas.client.errors import (
     UnknownGroup,
     UnknownTopic,
 )
-from tests.client._kit import write
+from tests.client._kit import KEPT, write
 
 
 class TestOffsets:
     def test_offsets_by_role_and_by_time(self, admin: Admin, topic: str, bootstrap: str) -> None:
-        admin.create_topic(topic, 1)
+        admin.create_topic(topic, 1, configs=KEPT)
         write(bootstrap, topic, [1000, 3000, 2000])
         where = TopicPartition(topic, 0)
 
@@ -73,7 +73,7 @@ class TestOffsets:
     def test_a_group_is_moved(
         self, admin: Admin, topic: str, group: str, bootstrap: str, to: OffsetReset, after: int, note: str
     ) -> None:
-        admin.create_topic(topic, 1)
+        admin.create_topic(topic, 1, configs=KEPT)
         write(bootstrap, topic, [number * 1000 for number in range(10)])
         where = TopicPartition(topic, 0)
         admin.delete_records({where: 2})

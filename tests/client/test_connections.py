@@ -185,6 +185,28 @@ class TestLosingTheConnection:
 
         with_link(work)
 
+    def test_what_waits_for_a_connection_runs_out_of_time_too(self) -> None:
+        async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:
+            broker.responses[ApiKey.API_VERSIONS] = lambda _: HOLD
+            waiting = [link.send(beat(1)), link.send(beat(2)), link.send(beat(3), timeout_ms=10)]
+            for each in waiting:
+                with pytest.raises(RequestTimedOut, match=r"broker 1 at .*: no connection for Heartbeat"):
+                    await each
+
+        with_link(work, request_timeout_ms=50)
+
+    def test_one_timer_watches_requests_of_any_age(self) -> None:
+        async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:
+            for number in range(20):
+                await asyncio.gather(link.send(beat(number)), link.send(beat(number)))
+                await asyncio.sleep(0.005)
+            assert not link._watched
+            broker.responses[ApiKey.HEARTBEAT] = lambda _: HOLD
+            with pytest.raises(RequestTimedOut):
+                await link.send(beat(1))
+
+        with_link(work, request_timeout_ms=50)
+
     def test_closing_fails_what_is_unanswered_and_what_comes_later(self) -> None:
         async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:
             broker.responses[ApiKey.HEARTBEAT] = lambda _: HOLD

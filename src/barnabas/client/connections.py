@@ -52,6 +52,8 @@ class _Sending:
     future: "asyncio.Future[Message]"
     version_max: int | None
     is_answered: bool
+    limit_ms: int
+    deadline: float = 0.0
     timer: asyncio.TimerHandle | None = None
 
 
@@ -76,6 +78,9 @@ class Link:
         self._peer: Peer | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._waiting: deque[_Sending] = deque()
+        # Requests with the usual time limit, the oldest first: one timer watches them all.
+        self._watched: deque[_Sending] = deque()
+        self._watching: asyncio.TimerHandle | None = None
         self._end: KafkaError | None = None
         self.last_used = self._loop.time()
 
@@ -107,10 +112,10 @@ class Link:
         could be answered either.
         """
         future: asyncio.Future[Message] = self._loop.create_future()
-        sending = _Sending(message, future, version_max, answered)
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
-        sending.timer = self._loop.call_later(limit_ms / 1000, self._expire, sending, limit_ms)
+        sending = _Sending(message, future, version_max, answered, limit_ms)
         self.last_used = self._loop.time()
+        self._watch(sending)
         if self._end is not None:
             self._fail(sending, self._end)
         elif self._peer is not None and not self._peer.is_closed:
@@ -149,6 +154,10 @@ class Link:
             self._connecting.cancel()
             await asyncio.gather(self._connecting, return_exceptions=True)
         self._drop(self._end)
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+        self._watched.clear()
 
     def disconnect(self) -> None:
         """Ends the connection but not the link: the next request connects anew."""
@@ -262,13 +271,33 @@ class Link:
     def _name(self) -> str:
         return f"broker {self.node}" if self.node >= 0 else f"bootstrap server {self.address}"
 
-    def _expire(self, sending: _Sending, limit_ms: int) -> None:
+    def _watch(self, sending: _Sending) -> None:
+        sending.deadline = self.last_used + sending.limit_ms / 1000
+        if sending.limit_ms != self._timeout_ms:
+            sending.timer = self._loop.call_at(sending.deadline, self._expire, sending)
+            return
+        self._watched.append(sending)
+        if self._watching is None:
+            self._watching = self._loop.call_at(sending.deadline, self._look)
+
+    def _look(self) -> None:
+        """Expires what is due, and comes back when the next one is."""
+        self._watching = None
+        while self._watched:
+            oldest = self._watched[0]
+            if not oldest.future.done() and oldest.deadline > self._loop.time():
+                self._watching = self._loop.call_at(oldest.deadline, self._look)
+                return
+            self._watched.popleft()
+            if not oldest.future.done():
+                self._expire(oldest)
+
+    def _expire(self, sending: _Sending) -> None:
         what = type(sending.message).__name__.removesuffix("Request")
-        self._fail(
-            sending,
-            RequestTimedOut(f"{self._name} at {self.address}: no answer to {what} within {limit_ms} ms"),
-        )
-        if limit_ms >= self._timeout_ms:
+        lacks = f"connection for {what}" if sending in self._waiting else f"answer to {what}"
+        text = f"{self._name} at {self.address}: no {lacks} within {sending.limit_ms} ms"
+        self._fail(sending, RequestTimedOut(text))
+        if sending.limit_ms >= self._timeout_ms:
             self.disconnect()
 
     def _fail(self, sending: _Sending, error: KafkaError) -> None:
@@ -277,9 +306,14 @@ class Link:
             sending.future.set_exception(error)
 
     def _settle(self, sending: _Sending) -> None:
+        """Ends the watch over a request that has its outcome, or is about to get it."""
         if sending.timer is not None:
             sending.timer.cancel()
             sending.timer = None
+        elif self._watched and self._watched[0] is sending:  # answers come in order, so it mostly is
+            self._watched.popleft()
+            while self._watched and self._watched[0].future.done():
+                self._watched.popleft()
 
 
 def _key(message: Message) -> ApiKey:
