@@ -12,6 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Collection, Coroutine, Iterable, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -29,14 +30,14 @@ from barnabas.client.thread import ClientThread
 from barnabas.records.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from barnabas.client.arrow import ArrowPolls
     from barnabas.client.committer import Offsets
     from barnabas.client.offset_stores.store import OffsetStore
-    from barnabas.client.worker_pool import Order, Retry, RunReport
+    from barnabas.client.work import Order, Retry, RunReport
 
-__all__ = ["Consumer"]
+__all__ = ["Consumer", "topics_or_pattern"]
 
 Result = TypeVar("Result")
 
@@ -64,11 +65,14 @@ class Consumer:
         self._timeout_ms = parsed.integer("default.api.timeout.ms")
         self._store = offset_store
         self._is_woken = False
+        self.was_woken = False
+        """Whether the last poll ended because of `wakeup`."""
         self._is_closed = False
-        self._user: int | None = None
         self._arrow: ArrowPolls | None = None
         try:
             self._core = self._thread.call(self._make(parsed))
+            if offset_store is not None:
+                self._core.auto_commits = False
             self._side = PollSide(self._core, parsed)
         except BaseException:
             self._thread.stop()
@@ -91,8 +95,9 @@ class Consumer:
         A name that starts with ^ is a pattern too.  `listener` may have on_assigned, on_revoked and on_lost
         (see RebalanceListener); they are called inside poll.  Subscribing anew replaces what was before.
         """
-        names, pattern = _topics(topics)
-        self._call(self._core.subscribe(names, pattern, self._with_store(listener)))
+        names, pattern = topics_or_pattern(topics)
+        first = () if self._store is None else (_StoreListener(self),)
+        self._call(self._core.subscribe(names, pattern, first if listener is None else (*first, listener)))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads exactly these partitions, outside of any group; those that stay keep their positions."""
@@ -133,7 +138,7 @@ class Consumer:
             if not records and (timeout is None or timeout > 0) and not self._is_woken:
                 records = self._wait(None if timeout is None else time.monotonic() + timeout, limit)
         finally:
-            self._is_woken = False
+            self.was_woken, self._is_woken = self._is_woken, False
             side.end()
         return records
 
@@ -217,7 +222,7 @@ class Consumer:
                     return batches
                 self._signal.wait(left)
         finally:
-            self._is_woken = False
+            self.was_woken, self._is_woken = self._is_woken, False
             side.end()
 
     # --- positions
@@ -248,7 +253,7 @@ class Consumer:
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The next offset to be handed out, waiting for it to be known."""
         tp = TopicPartition(*partition)
-        if (unread := dict(reversed(list(self._core.unread()))).get(tp)) is not None:
+        if (unread := self._side.unseen_position(tp)) is not None:
             return unread
         return self._call(self._core.position(tp, self._ms(timeout)))
 
@@ -351,7 +356,7 @@ class Consumer:
     ) -> "RunReport":
         """Calls `handler` for every record on `workers` threads, until `wakeup`, an error or `until()`.
 
-        See `worker_pool` for what is promised about order, commits and retries.
+        See `work` for what is promised about order, commits and retries.
         """
         from barnabas.client.worker_pool import run
 
@@ -399,12 +404,23 @@ class Consumer:
 
     # --- inside
 
+    @contextmanager
+    def _manual_commits(self, pool: object) -> "Iterator[None]":
+        """Commits are the pool's while it runs, and it hears first of partitions that go."""
+        core = self._core
+        listeners, auto_commits = core.listeners, core.auto_commits
+        core.listeners, core.auto_commits = (*listeners, pool), False
+        try:
+            yield
+        finally:
+            core.listeners, core.auto_commits = listeners, auto_commits
+
     def _give_up(self) -> None:
         """Commits if commits are automatic, and tells the listener: what a rebalance does, for good."""
         owned = sorted(self._core.subscription.partitions)
         if not owned:
             return
-        if self._side.auto_commits and self._store is None:
+        if self._core.auto_commits:
             try:
                 self._call(self._core.commit_last(self._core.consumed()))
             except ClientClosed:
@@ -412,16 +428,12 @@ class Consumer:
             except KafkaError as error:
                 self._core.log_lost_commit(error)
         if self._core.subscription.is_by_group:
-            told = getattr(self._core.listener, "on_revoked", None)
-            if told is not None:
+            for told in self._core.told("on_revoked"):
                 told(owned)
 
     def _run_callbacks(self) -> None:
         while self._core.errands:
             self._core.errands.popleft().work()
-
-    def _with_store(self, listener: object) -> object:
-        return listener if self._store is None else _StoreListener(self, listener)
 
     def _load(self, partitions: Iterable[TopicPartition]) -> None:
         """Goes on where the offset store says; partitions that it does not know follow the reset rule."""
@@ -444,23 +456,19 @@ class Consumer:
 
 
 class _StoreListener:
-    """The user's listener, with positions taken from the offset store before it hears of partitions."""
+    """Takes positions from the offset store before the user's listener hears of partitions."""
 
-    def __init__(self, consumer: Consumer, listener: object) -> None:
+    def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
-        self._listener = listener
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._listener, name)
 
     def on_assigned(self, partitions: list[TopicPartition]) -> None:
         self._consumer._load(partitions)
-        told = getattr(self._listener, "on_assigned", None)
-        if told is not None:
-            told(partitions)
 
 
-def _topics(given: "str | re.Pattern[str] | Iterable[str]") -> tuple[list[str], re.Pattern[str] | None]:
+def topics_or_pattern(
+    given: str | re.Pattern[str] | Iterable[str],
+) -> tuple[list[str], re.Pattern[str] | None]:
+    """What `subscribe` was given: names, or a pattern for whole names."""
     if isinstance(given, re.Pattern):
         return [], given
     if isinstance(given, str):

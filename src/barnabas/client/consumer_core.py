@@ -14,6 +14,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from barnabas.base.errors import Misuse
@@ -59,7 +60,7 @@ class Errand:
     """Something to do inside poll; `done` takes the result, or the error, back to the loop."""
 
     work: Callable[[], object]
-    done: Callable[[object, BaseException | None], None]
+    done: Callable[[object, BaseException | None], object]
 
 
 class ConsumerCore:
@@ -69,7 +70,7 @@ class ConsumerCore:
         self,
         settings: ClientSettings,
         *,
-        post: Callable[..., None],
+        post: Callable[..., object],
         signal: Callable[[], None],
     ) -> None:
         self.settings: Final = settings
@@ -77,7 +78,8 @@ class ConsumerCore:
         self.subscription: Final = Subscription()
         self.errands: Final[deque[Errand]] = deque()
         self.faults: Final[deque[tuple[KafkaError, PartitionState | None]]] = deque()
-        self.listener: object | None = None
+        self.listeners: tuple[object, ...] = ()
+        """Told in this order when partitions come, and in the opposite one when they go."""
         self.is_polling = False
         self.polled_at_ms = self.cluster.clock.monotonic_ms()
         self.unread: Callable[[], Iterable[tuple[TopicPartition, int]]] = lambda: ()
@@ -86,7 +88,7 @@ class ConsumerCore:
         self._signal = signal
         self._assignors = assignors_named(settings.instances("partition.assignment.strategy"))
         self._group_id = settings.optional_string("group.id")
-        self._auto_commits = settings.boolean("enable.auto.commit") and self._group_id is not None
+        self.auto_commits = settings.boolean("enable.auto.commit") and self._group_id is not None
         self._timeout_ms = settings.integer("default.api.timeout.ms")
         self._read_committed = settings.string("isolation.level") == "read_committed"
         self._changed = asyncio.Event()
@@ -141,7 +143,7 @@ class ConsumerCore:
     # --- what is read
 
     async def subscribe(
-        self, topics: Collection[str], pattern: re.Pattern[str] | None, listener: object
+        self, topics: Collection[str], pattern: re.Pattern[str] | None, listeners: tuple[object, ...]
     ) -> None:
         member = self._ensure_member()
         if pattern is not None:
@@ -152,7 +154,7 @@ class ConsumerCore:
         else:
             self.subscription.subscribe(topics)
             self.cluster.track(topics)
-        self.listener = listener
+        self.listeners = listeners
         if not topics and pattern is None:
             await self.unsubscribe()
             return
@@ -342,7 +344,7 @@ class ConsumerCore:
             self.subscription.state(tp).revoke()
         # From here on the user gets no record of them; that it polls says it is through with those it got.
         positions = await self.in_poll(self.consumed)
-        if why() is Release.REVOKED and self._auto_commits:
+        if why() is Release.REVOKED and self.auto_commits:
             await self._commit_before_release(
                 {tp: at for tp, at in positions.items() if tp in set(partitions)}
             )
@@ -359,18 +361,23 @@ class ConsumerCore:
             _log.warning("offsets were not committed before partitions went: %s", error)
 
     async def _tell_gone(self, partitions: list[TopicPartition], why: Release) -> None:
-        name = "on_revoked" if why is Release.REVOKED else "on_lost"
-        if why is Release.LOST and getattr(self.listener, name, None) is None:
-            name = "on_revoked"
-        await self._tell(name, partitions)
+        for told in self.told("on_revoked" if why is Release.REVOKED else "on_lost"):
+            await self.in_poll(partial(told, partitions))
 
     async def assigned(self, partitions: list[TopicPartition]) -> None:
-        await self._tell("on_assigned", partitions)
+        for told in self.told("on_assigned"):
+            await self.in_poll(partial(told, partitions))
 
-    async def _tell(self, name: str, partitions: list[TopicPartition]) -> None:
-        told = getattr(self.listener, name, None)
-        if told is not None:
-            await self.in_poll(lambda: told(partitions))
+    def told(self, name: str) -> list[Callable[[list[TopicPartition]], object]]:
+        """The methods of the listeners for an event, in order; without on_lost, on_revoked hears of it."""
+        found = []
+        for listener in self.listeners if name == "on_assigned" else reversed(self.listeners):
+            method = getattr(listener, name, None)
+            if method is None and name == "on_lost":
+                method = getattr(listener, "on_revoked", None)
+            if method is not None:
+                found.append(method)
+        return found
 
     def failed(self, error: KafkaError) -> None:
         self._add_fault(error, None)
@@ -409,6 +416,10 @@ class ConsumerCore:
             error_for(fetched.error_code, subject=f"fetching {topic}-{partition}"), state
         )
 
+    def read_again(self, state: PartitionState) -> None:
+        """Fetches anew from the position; what is queued was made void.  On the polling side."""
+        self._post(self._on_unreadable, state)
+
     def _on_unreadable(self, state: PartitionState) -> None:
         """Fetches anew from the position, after the user was told that what is there cannot be read."""
         if not state.is_taken_away and state.stage is Stage.FETCH:
@@ -430,6 +441,8 @@ class ConsumerCore:
         if self.member is not None and self.subscription.is_by_group:
             self.member.metadata_changed()
         self.positions.metadata_changed(metadata)
+        if any(state.stage is not Stage.FETCH for state in self.subscription.partitions.values()):
+            self.positions.wake()
         self.fetcher.wake()
 
     def _match(self, metadata: Metadata) -> bool:

@@ -40,6 +40,7 @@ class Fetched:
         "aborted",
         "error_code",
         "fetch_offset",
+        "leader_epoch",
         "next_offset",
         "records",
         "session",
@@ -55,6 +56,7 @@ class Fetched:
         fetch_offset: int,
         next_offset: int,
         records: memoryview,
+        leader_epoch: int = UNKNOWN,
         aborted: list[tuple[int, int]] | None = None,
         error_code: int = 0,
     ) -> None:
@@ -64,6 +66,7 @@ class Fetched:
         self.next_offset = next_offset
         self.records = records
         self.size_bytes = len(records)
+        self.leader_epoch = leader_epoch  # of the last batch
         self.aborted = aborted
         self.error_code = error_code
 
@@ -176,8 +179,8 @@ class FetchQueue:
         *,
         check_crc: bool,
         on_room: Callable[[], None],
-        on_error: Callable[[Fetched], None],
-        on_unreadable: Callable[[PartitionState], None],
+        on_error: Callable[[Fetched], object],
+        on_unreadable: Callable[[PartitionState], object],
     ) -> None:
         self._check_crc = check_crc
         self._on_room = on_room

@@ -21,7 +21,7 @@ from barnabas.base.types import TopicPartition, Uuid
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientSettings
 from barnabas.client.errors import ClientClosed, KafkaError
-from barnabas.client.fetched import Fetched, FetchQueue, spans_of
+from barnabas.client.fetched import Fetched, FetchQueue, Span, spans_of
 from barnabas.client.metadata import TopicInfo
 from barnabas.client.subscription import UNKNOWN, PartitionState, Stage, Subscription
 from barnabas.protocol.api import ApiKey
@@ -294,16 +294,16 @@ class Fetcher:
             _log.debug("%s: %s", state, error)
             spans = []
         if not spans:  # the one who takes it finds out what is wrong with it and tells the user
-            self._queue.add(self._fetched(item, data, records, item.offset))
+            self._queue.add(self._fetched(item, data, Span(records, item.offset, UNKNOWN)))
             state.has_fault = True
             return True
         for span in spans:
-            self._queue.add(self._fetched(item, data, span.records, span.next_offset))
+            self._queue.add(self._fetched(item, data, span))
             state.fetch_offset = max(state.fetch_offset, span.next_offset)
             state.fetch_epoch = span.leader_epoch
         return True
 
-    def _fetched(self, item: _Asked, data: PartitionData, records: memoryview, next_offset: int) -> Fetched:
+    def _fetched(self, item: _Asked, data: PartitionData, span: Span) -> Fetched:
         aborted = None
         if self._read_committed:
             aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
@@ -311,8 +311,9 @@ class Fetcher:
             item.state,
             session=item.session,
             fetch_offset=item.offset,
-            next_offset=next_offset,
-            records=records,
+            next_offset=span.next_offset,
+            records=span.records,
+            leader_epoch=span.leader_epoch,
             aborted=aborted,
         )
 

@@ -39,23 +39,17 @@ class PollSide:
         self._read_value = deserializer_of(settings, "value")
         self._is_typed = self._read_key is not None or self._read_value is not None
         self._interceptors = [one for one in settings.instances("interceptor.classes") if one]
-        self._commit_every_ms: int | None = None
-        if settings.boolean("enable.auto.commit") and settings.optional_string("group.id") is not None:
-            self._commit_every_ms = settings.integer("auto.commit.interval.ms")
-        self._commit_at_ms = self._clock.monotonic_ms() + (self._commit_every_ms or 0)
+        self._commit_every_ms = settings.integer("auto.commit.interval.ms")
+        self._commit_at_ms = self._clock.monotonic_ms() + self._commit_every_ms
         self._unseen: list[Record] = []
         self._unseen_at = 0
         core.unread = self._unread
-
-    @property
-    def auto_commits(self) -> bool:
-        return self._commit_every_ms is not None
 
     def begin(self) -> None:
         """A poll begins: the records of the one before are through."""
         now = self._clock.monotonic_ms()
         self._core.begin_poll(now)
-        if self._commit_every_ms is not None and now >= self._commit_at_ms:
+        if now >= self._commit_at_ms and self._core.auto_commits:
             self._commit_at_ms = now + self._commit_every_ms
             self._core.commit_changed_soon(self._core.consumed())
 
@@ -102,6 +96,10 @@ class PollSide:
     def _unread(self) -> Iterator[tuple[TopicPartition, int]]:
         for record in self._unseen[self._unseen_at :]:
             yield TopicPartition(record.topic or "", record.partition), record.offset
+
+    def unseen_position(self, tp: TopicPartition) -> int | None:
+        """The offset of the first record of a partition that an iteration has not yielded yet."""
+        return next((offset for where, offset in self._unread() if where == tp), None)
 
     def take_unseen(self, limit: int) -> list[Record]:
         """What an iteration that was left had not yielded; a poll hands that out first."""

@@ -141,8 +141,15 @@ class Positions:
             if done:
                 backoff.reset()
             elif any(self._open(stage) for stage in (Stage.START, Stage.RESET, Stage.VALIDATE)):
-                await asyncio.sleep(backoff.next_ms() / 1000)
-                self._wanted.set()
+                await self._pause(backoff.next_ms() / 1000)
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits before the next round, unless something changes for the better."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wanted.wait()
+        except TimeoutError:
+            self._wanted.set()
 
     def _open(self, stage: Stage) -> list[PartitionState]:
         """Partitions in this stage that nothing but an answer is missing for."""

@@ -1,0 +1,1 @@
+"""Offsets kept outside the cluster, next to the results they belong to."""
