@@ -105,6 +105,7 @@ def flip(path: Path, position: int, mask: int = 1) -> None:
 
 
 class TestAfterACrash:
+    @pytest.mark.slow
     def test_every_cut_of_the_last_batches_is_found_and_cut_off(self, tmp_path: Path) -> None:
         log = written(tmp_path / "log", 12)
         sizes = [place.size_bytes for place in log.segments.active.walk(0)]
