@@ -152,11 +152,14 @@ class TransactionScenarios:
     """Derived by the module of each client."""
 
     CLIENT: ClassVar[str]
+    SETTINGS: ClassVar[dict[str, str]] = {}
 
     @pytest.fixture(scope="class")
     @classmethod
     def running(cls, kind: str) -> Iterator[Server]:
-        server = make_server(kind, SETTINGS)
+        if cls.SETTINGS and kind != "barnabas":
+            pytest.skip("these settings are Barnabas's own")
+        server = make_server(kind, {**SETTINGS, **cls.SETTINGS})
         try:
             server.start()
             yield server

@@ -1,7 +1,14 @@
-"""The transaction scenarios of all clients, by the Java client."""
+"""The transaction scenarios of all clients, by the Java client, the only one that speaks version 2."""
+
+from typing import ClassVar
 
 from tests.conformance._transactions import TransactionScenarios
 
 
 class TestTransactions(TransactionScenarios):
     CLIENT = "java"
+
+
+class TestTransactionsOfVersion1(TransactionScenarios):
+    CLIENT = "java"
+    SETTINGS: ClassVar = {"barnabas.transaction.version": "0"}

@@ -14,6 +14,7 @@ from barnabas.metadata.deltas import (
     ConfigChanged,
     ControllerChanged,
     Delta,
+    FeaturesChanged,
     TopicCreated,
     apply,
 )
@@ -21,6 +22,7 @@ from barnabas.metadata.image import ClusterImage, ConfigResourceType, PartitionI
 from barnabas.metadata.names import is_internal
 from barnabas.store import paths
 from barnabas.store.documents import (
+    FinalizedFeatures,
     PartitionState,
     TopicAssignment,
     decode_cluster_id,
@@ -72,6 +74,9 @@ async def load_image(store: Store, *, new_cluster_id: Callable[[], str]) -> Clus
     if await store.exists(paths.CONTROLLER_EPOCH) is not None:
         data, _ = await store.get(paths.CONTROLLER_EPOCH)
         deltas.append(ControllerChanged(-1, decode_controller_epoch(data)))
+    if await store.exists(paths.FEATURE) is not None:
+        data, stat = await store.get(paths.FEATURE)
+        deltas.append(FeaturesChanged(FinalizedFeatures.decode(data).levels, stat.version))
     names = await store.children(paths.TOPICS)
     deltas += [TopicCreated(await _load_topic(store, name)) for name in names]
     for kind, entity in ((ConfigResourceType.TOPIC, "topics"), (ConfigResourceType.BROKER, "brokers")):

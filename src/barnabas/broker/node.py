@@ -23,6 +23,7 @@ from barnabas.broker.config import advertised_endpoints, listener_endpoints, par
 from barnabas.broker.configs import ConfigAdmin
 from barnabas.broker.delayed import Purgatory
 from barnabas.broker.dispatch import Dispatcher
+from barnabas.broker.features import finalize_if_new
 from barnabas.broker.fetch_sessions import FetchSessions
 from barnabas.broker.flushing import Flusher
 from barnabas.broker.groups import GroupHost
@@ -123,6 +124,7 @@ class Node:
         self._exits.push_async_callback(server.stop, 0)
         self.endpoints = self._bind(server)
         await self._register(store, cluster)
+        await finalize_if_new(cluster, self.settings)
         maintenance = Maintenance(services, directories, self._files)
 
         def gone(partition: Partition) -> None:

@@ -10,6 +10,7 @@ from barnabas.broker.cluster import Cluster
 from barnabas.broker.configs import ConfigAdmin
 from barnabas.broker.delayed import Purgatory
 from barnabas.broker.error_codes import code_of
+from barnabas.broker.features import TRANSACTION_VERSION
 from barnabas.broker.flushing import Flusher
 from barnabas.broker.loop_timers import LoopTimers
 from barnabas.broker.offload import Offload
@@ -106,6 +107,7 @@ class TransactionHost:
             markers=self.markers,
             producer_ids=_StoredProducerIds(producer_ids, self._tasks),
             settings=TransactionSettings.of(configs.settings),
+            version=lambda: cluster.image.features.get(TRANSACTION_VERSION, 0),
             reach=reach,
         )
         existing = cluster.image.topics.get(TRANSACTION_STATE_TOPIC)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from barnabas.base.config import ConfigTable, Key, Kind, Live, Settings, at_least
+from barnabas.base.config import ConfigTable, Key, Kind, Live, Settings, at_least, between
 
 __all__ = ["TRANSACTIONS", "TransactionSettings"]
 
@@ -68,6 +68,12 @@ TRANSACTIONS = ConfigTable(
         5_242_880,
         at_least(1),
         doc="Bytes read from __transaction_state at a time when transactions are loaded.",
+    ),
+    Key(
+        "barnabas.transaction.version",
+        2,
+        between(0, 2),
+        doc="Level of the feature transaction.version that a new cluster begins with; 2 is KIP-890.",
     ),
 )
 

@@ -51,6 +51,7 @@ def can_be_stored(transactional_id: str) -> bool:
 
 def transaction_record(transactional_id: str, snapshot: Snapshot, version: int) -> KeyValue:
     """`version` is the finalized level of transaction.version."""
+    tagged = version >= 1 or snapshot.version >= 1
     value = TransactionLogValue(
         producer_id=snapshot.producer_id,
         producer_epoch=snapshot.producer_epoch,
@@ -60,11 +61,11 @@ def transaction_record(transactional_id: str, snapshot: Snapshot, version: int) 
         transaction_last_update_timestamp_ms=snapshot.updated_ms,
         transaction_start_timestamp_ms=snapshot.started_ms,
     )
-    if version >= 1:
+    if tagged:
         value.previous_producer_id = snapshot.previous_producer_id
         value.next_producer_id = snapshot.next_producer_id
         value.client_transaction_version = snapshot.version
-    return KeyValue(_key(transactional_id), value.encode_versioned(1 if version >= 1 else 0))
+    return KeyValue(_key(transactional_id), value.encode_versioned(1 if tagged else 0))
 
 
 def transaction_tombstone(transactional_id: str) -> KeyValue:

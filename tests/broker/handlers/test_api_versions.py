@@ -27,8 +27,22 @@ def test_every_api_with_its_range(client: WireClient, version: int) -> None:
     assert (response.error_code, response.throttle_time_ms) == (0, 0)
     offered = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
     assert offered == {handler.key: (handler.lowest, handler.highest) for handler in HANDLERS}
-    assert response.finalized_features_epoch in (-1, 0)
-    assert response.finalized_features == []
+
+
+@pytest.mark.parametrize("version", VERSIONS[3:])
+def test_the_features_and_their_levels(client: WireClient, version: int) -> None:
+    response = ask(client, version)
+    supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
+    # Clients before v4 take a lowest level of 0 for a mistake.
+    assert supported == ({"transaction.version": (0, 2)} if version >= 4 else {})
+    finalized = {each.name: each.max_version_level for each in response.finalized_features}
+    assert (response.finalized_features_epoch, finalized) == (0, {"transaction.version": 2})
+
+
+@pytest.mark.parametrize("version", VERSIONS[:3])
+def test_no_features_before_clients_know_them(client: WireClient, version: int) -> None:
+    response = ask(client, version)
+    assert (response.supported_features, response.finalized_features) == ([], [])
 
 
 def test_no_more_is_offered_than_can_be_decoded() -> None:

@@ -1,20 +1,27 @@
 """Produce (key 0), v0-13; v0-2 with legacy message sets, which are converted up.
 
-acks: 0 gets no answer at all (an error closes the connection, so that the client asks for metadata),
-1 answers after the leader's append, -1 once every in-sync replica has the batch.
-v3+ carries exactly one batch of magic 2 per partition; v7 allows zstd; v8 adds the error's text;
-v10 names the current leader; v13 names topics by id.  Large batches are checked off the event loop.
-A transactional batch is taken only if the partition is part of its producer's open transaction, else
-INVALID_TXN_STATE, from v11 on TRANSACTION_ABORTABLE.  Not done: quotas (throttle is 0).
+acks: 0 gets no answer at all (an error closes the connection, so that the client asks for metadata), 1
+answers after the leader's append, -1 once every in-sync replica has the batch. v3+ carries exactly one batch
+of magic 2 per partition; v7 allows zstd; v8 adds the error's text; v10 names the current leader; v13 names
+topics by id.  Large batches are checked off the event loop. A transactional batch is taken only if the
+partition is part of its producer's open transaction, else INVALID_TXN_STATE, from v11 on
+TRANSACTION_ABORTABLE; v12 makes it part of it.  Not done: quotas (throttle is 0).
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from functools import partial
 
 from barnabas.base.errors import BarnabasError
+from barnabas.base.types import TopicPartition
 from barnabas.broker.context import Context
 from barnabas.broker.error_codes import code_of
-from barnabas.broker.txn_verification import transaction_refusal
+from barnabas.broker.txn_verification import (
+    FIRST_IMPLICIT_VERSION,
+    join_transaction,
+    starting_partitions,
+    transaction_refusal,
+)
+from barnabas.coordinator.ports import Producer
 from barnabas.log.append import PreparedAppend, prepare_append
 from barnabas.metadata.names import is_internal
 from barnabas.protocol.codes import ErrorCode
@@ -61,16 +68,49 @@ Prepared = PreparedAppend | BarnabasError
 def handle(request: ProduceRequest, ctx: Context) -> Answer:
     if request.acks not in ACKS:
         return _refused(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is not None and ctx.version >= FIRST_IMPLICIT_VERSION:
+        starting = starting_partitions(_batches(request, ctx))
+        if starting is not None:
+            return _join_then_produce(request, ctx, request.transactional_id, *starting)
+    return _produce(request, ctx, ErrorCode.NONE)
+
+
+async def _join_then_produce(
+    request: ProduceRequest,
+    ctx: Context,
+    transactional_id: str,
+    producer: Producer,
+    partitions: list[TopicPartition],
+) -> ProduceResponse | None:
+    error = await join_transaction(transactional_id, producer, partitions, ctx)
+    answer = _produce(request, ctx, error)
+    return answer if answer is None or isinstance(answer, ProduceResponse) else await answer
+
+
+def _batches(request: ProduceRequest, ctx: Context) -> Iterator[tuple[Partition, object]]:
+    for topic in request.topic_data:
+        name = _topic_name(topic.name, topic.topic_id, ctx)
+        if name is not None and not is_internal(name):
+            for part in topic.partition_data:
+                partition = ctx.services.partitions.get(name, part.index)
+                if partition is not None:
+                    yield partition, part.records
+
+
+def _produce(request: ProduceRequest, ctx: Context, join_error: ErrorCode) -> Answer:
+    """`join_error` is why its new partitions are not part of the producer's transaction."""
     offload_bytes = ctx.services.settings.integer("barnabas.offload.bytes")
     for topic in request.topic_data:
         for part in topic.partition_data:
             if part.records is not None and _is_large(part.records, offload_bytes):
-                return _produce_large(request, ctx)
-    result = _append_all(request, ctx, None)
+                return _produce_large(request, ctx, join_error)
+    result = _append_all(request, ctx, None, join_error)
     return _flush_then_answer(request, ctx, result) if result.unflushed else _answer(request, ctx, result)
 
 
-async def _produce_large(request: ProduceRequest, ctx: Context) -> ProduceResponse | None:
+async def _produce_large(
+    request: ProduceRequest, ctx: Context, join_error: ErrorCode
+) -> ProduceResponse | None:
     """Checks every batch on a thread, then appends them all on the loop, in the request's order."""
     prepared: dict[int, Prepared] = {}
     for topic in request.topic_data:
@@ -85,7 +125,7 @@ async def _produce_large(request: ProduceRequest, ctx: Context) -> ProduceRespon
             except BarnabasError as error:
                 # Without its traceback: the frames in it hold the request and would wait for the collector.
                 prepared[id(part)] = error.with_traceback(None)
-    return await _flush_then_answer(request, ctx, _append_all(request, ctx, prepared))
+    return await _flush_then_answer(request, ctx, _append_all(request, ctx, prepared, join_error))
 
 
 def _is_large(records: memoryview, offload_bytes: int) -> bool:
@@ -106,17 +146,20 @@ def _is_large(records: memoryview, offload_bytes: int) -> bool:
 class _Appended:
     """What became of one request: the answer in the making, and what still has to be replicated."""
 
-    __slots__ = ("failed", "pending", "response", "unflushed")
+    __slots__ = ("failed", "join_error", "pending", "response", "unflushed")
 
-    def __init__(self) -> None:
+    def __init__(self, join_error: ErrorCode) -> None:
+        self.join_error = join_error
         self.response = ProduceResponse()
         self.pending: list[tuple[Partition, int, PartitionProduceResponse]] = []
         self.unflushed: list[tuple[Partition, PartitionProduceResponse]] = []
         self.failed = False
 
 
-def _append_all(request: ProduceRequest, ctx: Context, prepared: dict[int, Prepared] | None) -> _Appended:
-    result = _Appended()
+def _append_all(
+    request: ProduceRequest, ctx: Context, prepared: dict[int, Prepared] | None, join_error: ErrorCode
+) -> _Appended:
+    result = _Appended(join_error)
     for topic in request.topic_data:
         name = _topic_name(topic.name, topic.topic_id, ctx)
         parts = [_append(name, part, request, ctx, prepared, result) for part in topic.partition_data]
@@ -155,7 +198,7 @@ def _append(
             raise ready
         batch = ready.batches[0]
         if batch.is_transactional and (
-            code := transaction_refusal(batch, request.transactional_id, partition, ctx)
+            code := transaction_refusal(batch, request.transactional_id, partition, ctx, result.join_error)
         ):
             result.failed = True
             return _failed(part.index, code, REFUSED_TRANSACTION)

@@ -1,9 +1,9 @@
-"""TxnOffsetCommit (key 28), v0-4: offsets of a group that count when the producer's transaction commits.
+"""TxnOffsetCommit (key 28), v0-5: offsets of a group that count when the producer's transaction commits.
 
 v3 names the consumer (KIP-447), so that one which lost its partitions cannot commit.  The group's partition
 of `__consumer_offsets` must be part of the transaction (AddOffsetsToTxn), else INVALID_TXN_STATE, from v4 on
 TRANSACTION_ABORTABLE.  v0-1 get COORDINATOR_NOT_AVAILABLE while groups load, which old producers survive.
-Not done: v5, which adds the group to the transaction by itself (transactions of version 2).
+v5 adds the group to the transaction by itself (KIP-890).
 """
 
 from barnabas.base.types import TopicPartition
@@ -23,6 +23,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
 
 FIRST_LOADING_VERSION = 2
 FIRST_ABORTABLE_VERSION = 4
+FIRST_IMPLICIT_VERSION = 5
 
 
 def handle(request: TxnOffsetCommitRequest, ctx: Context) -> None:
@@ -58,30 +59,36 @@ def handle(request: TxnOffsetCommitRequest, ctx: Context) -> None:
         )
 
     producer = Producer(request.producer_id, request.producer_epoch)
-    error = _verify(request, producer, ctx)
-    if error:
-        reply(OffsetsResult(ErrorCode.NONE, [error] * len(offsets)))
-        return
-    ctx.services.groups.offsets.commit_in_transaction(
-        request.group_id,
-        producer=producer,
-        member_id=request.member_id,
-        generation_id=request.generation_id,
-        instance_id=request.group_instance_id,
-        offsets=offsets,
-        reply=reply,
-    )
+
+    def verified(error: ErrorCode) -> None:
+        if error:
+            refusal = _refusal(error, ctx.version)
+            reply(OffsetsResult(ErrorCode.NONE, [refusal] * len(offsets)))
+            return
+        ctx.services.groups.offsets.commit_in_transaction(
+            request.group_id,
+            producer=producer,
+            member_id=request.member_id,
+            generation_id=request.generation_id,
+            instance_id=request.group_instance_id,
+            offsets=offsets,
+            reply=reply,
+        )
+
+    transactions, groups = ctx.services.transactions, ctx.services.groups
+    where = TopicPartition(GROUP_METADATA_TOPIC, groups.partition_for(request.group_id))
+    if ctx.version >= FIRST_IMPLICIT_VERSION:
+        transactions.add_partitions(request.transactional_id, producer, [where], verified)
+    else:
+        verified(transactions.verify(request.transactional_id, producer, where))
 
 
-def _verify(request: TxnOffsetCommitRequest, producer: Producer, ctx: Context) -> ErrorCode:
-    services = ctx.services
-    where = TopicPartition(GROUP_METADATA_TOPIC, services.groups.partition_for(request.group_id))
-    error = services.transactions.verify(request.transactional_id, producer, where)
+def _refusal(error: ErrorCode, version: int) -> ErrorCode:
     match error:
         case ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         case ErrorCode.TRANSACTION_ABORTABLE:
-            return error if ctx.version >= FIRST_ABORTABLE_VERSION else old_verification_code(error)
+            return error if version >= FIRST_ABORTABLE_VERSION else old_verification_code(error)
         case ErrorCode.CONCURRENT_TRANSACTIONS | ErrorCode.NOT_COORDINATOR:
             # The transaction's coordinator is meant, not the group's: wait, and ask again here.
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
