@@ -223,6 +223,15 @@ class TestWhatWasSyncedIsNeverDropped:
         assert (caught.value.path, caught.value.position) == (active.path, 0)
         assert Path(active.path).stat().st_size == active.size_bytes
 
+    def test_what_is_simply_gone_is_reported(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        log = written(tmp_path)
+        active = log.segments.active
+        cut_at(Path(active.path), active.batch_at(0).size_bytes)
+        again = open_log(tmp_path, SMALL, recovery_point=40)
+        assert again.recovery is not None
+        assert again.recovery.missing_records == 40 - again.log_end_offset > 0
+        assert "everything below 40 had been synced" in caplog.text
+
     def test_damage_in_the_middle_is_reported_when_nothing_is_known(self, tmp_path: Path) -> None:
         log = written(tmp_path)
         flip(Path(log.segments[1].path), 70)

@@ -106,6 +106,7 @@ def test_a_file_that_shrinks_under_the_scanner_is_a_fault(tmp_path: Path) -> Non
     [
         (100, 1, 0, 200, "message format 1 is not read from disk, only 2"),
         (100, 3, 0, 200, "magic 3 instead of 2"),
+        (0, 0, 0, 200, "no batch, but zeros"),
         (48, 2, 0, 200, "a batch of 60 bytes is shorter than its header"),
         (100, 2, 0, 111, "a batch of 112 bytes with 111 bytes left"),
         (100, 2, -1, 200, "last offset delta -1"),

@@ -58,6 +58,8 @@ class RecoveryReport:
     cut_path: str | None = None
     cut_position: int = 0
     cut_reason: str | None = None
+    missing_records: int = 0
+    """Offsets below the recovery point that are not there: synced once, and lost by the disk or by hand."""
     dropped_segments: list[str] = field(default_factory=list)
     rebuilt_indexes: list[str] = field(default_factory=list)
 
@@ -93,7 +95,16 @@ def load_log(
     loader = _Loader(files, folder, config, names)
     if not clean:
         loader.recover(recovery_point)
-    return loader.finish(log_start_offset, clean)
+    loaded = loader.finish(log_start_offset, clean)
+    if not clean and recovery_point is not None and recovery_point > loaded.log_end_offset:
+        loaded.report.missing_records = recovery_point - loaded.log_end_offset
+        _log.error(
+            "%s: ends at offset %d, but everything below %d had been synced",
+            folder,
+            loaded.log_end_offset,
+            recovery_point,
+        )
+    return loaded
 
 
 class _Loader:

@@ -134,6 +134,12 @@ class PartitionLog(ReadableLog):
         Raises CorruptSegment, FolderMismatch when the folder belongs to another topic id, or DiskFault.
         """
         files.make_folder(folder)
+        metadata = f"{folder}/{PARTITION_METADATA}"
+        known_id = read_topic_id(files, metadata)
+        if known_id is None and topic_id is not None:
+            write_topic_id(files, metadata, topic_id)
+        elif topic_id is not None and known_id != topic_id:
+            raise FolderMismatch(f"{folder} belongs to another topic of the same name")
         loaded = load_log(
             files,
             folder,
@@ -142,12 +148,6 @@ class PartitionLog(ReadableLog):
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
         )
-        metadata = f"{folder}/{PARTITION_METADATA}"
-        known_id = read_topic_id(files, metadata)
-        if known_id is None and topic_id is not None:
-            write_topic_id(files, metadata, topic_id)
-        elif topic_id is not None and known_id != topic_id:
-            raise FolderMismatch(f"{folder} belongs to another topic of the same name")
         return cls(
             files,
             folder,

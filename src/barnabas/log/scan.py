@@ -46,6 +46,8 @@ def header_fault(length: int, magic: int, last_offset_delta: int, bytes_left: in
     """What is wrong with the framing of a stored batch, or None."""
     size_bytes = length + LENGTH_COUNTS_FROM
     if magic != MAGIC:
+        if length == 0 and magic == 0:
+            return "no batch, but zeros"
         if magic in (0, 1):
             return f"message format {magic} is not read from disk, only 2"
         return f"magic {magic} instead of {MAGIC}"
