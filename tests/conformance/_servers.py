@@ -117,7 +117,10 @@ class BarnabasServer:
 def make_server(kind: str, settings: Mapping[str, str] | None = None) -> Server:
     """A stopped server of a kind: "barnabas" or "kafka", with the settings of all scenarios and these."""
     merged = {**SETTINGS, **(settings or {})}
-    return KafkaServer(merged) if kind == "kafka" else BarnabasServer(merged)
+    if kind == "kafka":
+        # It waits half a minute before its first look at retention and compaction.
+        return KafkaServer({"log.initial.task.delay.ms": "0", **merged})
+    return BarnabasServer(merged)
 
 
 def resident_bytes(pid: int) -> int:

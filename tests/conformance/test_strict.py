@@ -36,10 +36,8 @@ def test_producing_to_an_unknown_topic_is_refused(strict: Server, topic: str) ->
     [error] = errors
     assert error is not None
     assert error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
-    assert (
-        topic
-        not in AdminClient({"bootstrap.servers": strict.bootstrap_servers}).list_topics(timeout=10).topics
-    )
+    admin = AdminClient({"bootstrap.servers": strict.bootstrap_servers})
+    assert topic not in admin.list_topics(timeout=10).topics
 
 
 def test_a_subscriber_is_told_and_finds_the_topic_once_it_is_there(
