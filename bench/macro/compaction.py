@@ -19,7 +19,7 @@ from typing import NamedTuple
 from barnabas.base.clock import SystemClock
 from barnabas.base.types import TopicPartition
 from barnabas.log.cleaner import Cleaner, CleanerSettings
-from barnabas.log.cleaner_run import CleaningStats
+from barnabas.log.cleaner_jobs import CleaningStats
 from barnabas.log.config import LogConfig
 from barnabas.log.files import OsFiles
 from barnabas.log.partition_log import PartitionLog

@@ -6,7 +6,7 @@ import itertools
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.base.buffers import SharedFile
-from barnabas.base.clock import ManualClock
 from barnabas.log.cleaner import CleanerSettings
-from barnabas.log.cleaner_run import Outcome, Throttle
+from barnabas.log.cleaner_run import Outcome
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import DiskFault, DiskFull
 from barnabas.log.files import Bytes
 from barnabas.log.offset_map import BYTES_PER_SLOT
+from barnabas.log.retention import enforce_retention
 from barnabas.records.codecs import Codec
 from tests.log import _killed_cleaner
 from tests.log._compaction import (
@@ -38,7 +38,7 @@ from tests.log._compaction import (
     table,
 )
 from tests.log._disk import LossyFiles
-from tests.log._make import open_log
+from tests.log._make import NOW_MS, open_log
 
 FOUR_GROUPS = LogConfig(
     compact=True, delete=False, min_cleanable_dirty_ratio=0.0, delete_retention_ms=0, segment_bytes=700
@@ -109,6 +109,65 @@ class TestCrashes:
             again.clean()
             kept = [key for _, key, _ in pairs(records(again.log))]
             assert len(set(kept)) == len(kept), f"after {changes} changes"
+
+
+@pytest.mark.slow
+class TestChangesInTheMiddle:
+    """Whatever happens to the log before or after any piece of work, readers never see what is gone."""
+
+    def run(self, folder: Path, at: int, change: Callable[[Bench], None]) -> tuple[Bench, bool]:
+        """A clean with a change just before its piece number `at`; says whether there was one."""
+        bench = Bench(folder, FOUR_GROUPS)
+        write_history(bench)
+        cleaning = bench.cleaner.pick()
+        assert cleaning is not None
+        number = -1
+        for number, work in enumerate(bench.cleaner.clean(cleaning)):
+            if number == at:
+                change(bench)
+            work()
+        assert cleaning.outcome in (Outcome.CLEANED, Outcome.ABORTED)
+        assert not list((folder / "topic-0").glob("*.cleaned"))
+        return bench, number >= at
+
+    @pytest.mark.parametrize("offset", [3, 20, 38])
+    def test_a_truncation(self, tmp_path: Path, offset: int) -> None:
+        for at in itertools.count():
+            bench, happened = self.run(
+                tmp_path / str(at), at, lambda bench: bench.log.truncate_to(offset, now_ms=NOW_MS)
+            )
+            if not happened:
+                break
+            assert bench.log.log_end_offset <= offset
+            assert all(record.offset < offset for record in records(bench.log))
+            bench.write(("after", "1"))
+            assert table(records(bench.log))["after"] == "1"
+        assert at > 5
+
+    def test_deleted_records(self, tmp_path: Path) -> None:
+        def delete(bench: Bench) -> None:
+            bench.log.advance_log_start(20)
+            enforce_retention(bench.log, bench.files, high_watermark=39, now_ms=NOW_MS)
+
+        for at in itertools.count():
+            bench, happened = self.run(tmp_path / str(at), at, delete)
+            if not happened:
+                break
+            assert bench.log.log_start_offset == 20
+            assert table(records(bench.log))["active"] == "1"
+        assert at > 5
+
+    def test_everything_dropped(self, tmp_path: Path) -> None:
+        for at in itertools.count():
+            bench, happened = self.run(
+                tmp_path / str(at),
+                at,
+                lambda bench: bench.log.truncate_fully_and_start_at(100, now_ms=NOW_MS),
+            )
+            if not happened:
+                break
+            assert (bench.log.log_start_offset, records(bench.log)) == (100, [])
+        assert at > 5
 
 
 class PowerlessFiles(LossyFiles, CrashingFiles):
@@ -188,42 +247,24 @@ class TestDisks:
         assert bench.cleaner.state.in_progress == ()
 
 
-class TestThrottle:
-    def test_bytes_cost_time(self) -> None:
-        clock = ManualClock()
-        throttle = Throttle(clock, 1000)
-        assert throttle.debt_s(500) == 0.5
-        assert throttle.debt_s(500) == 1.0
-        clock.advance(1000)
-        assert throttle.debt_s(0) == 0
+def test_a_throttled_clean_stops_at_once(tmp_path: Path) -> None:
+    slow = CleanerSettings(io_max_bytes_per_second=1, io_buffer_bytes=4096)
+    bench = Bench(tmp_path, settings=slow)
+    for _ in range(2):
+        bench.write(*((f"{number}", "x" * 1000) for number in range(600)))
+    bench.roll()
+    cleaning = bench.cleaner.pick()
+    assert cleaning is not None
 
-    def test_idle_time_is_not_saved_up(self) -> None:
-        clock = ManualClock()
-        throttle = Throttle(clock, 1000)
-        clock.advance(10_000)
-        assert throttle.debt_s(1000) == 1.0
+    async def main() -> None:
+        for work in bench.cleaner.clean(cleaning):
+            running = asyncio.ensure_future(asyncio.to_thread(work))
+            await asyncio.sleep(0)
+            bench.cleaner.abort_all()
+            await running
 
-    def test_without_a_limit_nothing_waits(self) -> None:
-        assert Throttle(ManualClock(), 1.7976931348623157e308).debt_s(10**12) < 1e-9
-
-    def test_a_waiting_clean_stops_at_once(self, tmp_path: Path) -> None:
-        slow = CleanerSettings(io_max_bytes_per_second=1, io_buffer_bytes=4096)
-        bench = Bench(tmp_path, settings=slow)
-        for _ in range(2):
-            bench.write(*((f"{number}", "x" * 1000) for number in range(600)))
-        bench.roll()
-        cleaning = bench.cleaner.pick()
-        assert cleaning is not None
-
-        async def main() -> None:
-            for work in bench.cleaner.clean(cleaning):
-                running = asyncio.ensure_future(asyncio.to_thread(work))
-                await asyncio.sleep(0)
-                bench.cleaner.abort_all()
-                await running
-
-        asyncio.run(main())
-        assert cleaning.outcome is Outcome.ABORTED
+    asyncio.run(main())
+    assert cleaning.outcome is Outcome.ABORTED
 
 
 def test_memory_for_keys_follows_the_dirty_range(tmp_path: Path) -> None:
@@ -232,6 +273,7 @@ def test_memory_for_keys_follows_the_dirty_range(tmp_path: Path) -> None:
     bench.roll()
     cleaning = bench.cleaner.pick()
     assert cleaning is not None
+    assert bench.cleaner.clean_now(cleaning) is Outcome.CLEANED
     assert cleaning._offsets.memory_bytes < 100 * BYTES_PER_SLOT
 
 
@@ -288,13 +330,20 @@ def apply(bench: Bench, model: Model, change: Change, others: Iterator[Change]) 
             bench.clock.advance(ms)
         case ("expire",):
             bench.log.expire_producers(bench.clock.now_ms(), 1000)
-            for producer_id in set(bench.sequences) - set(bench.log.producers.producers):
-                bench.sequences[producer_id] = 0
+            follow_sequences(bench)
         case ("reopen", bool() as crashed):
             bench.reopen(crashed=crashed)
+            follow_sequences(bench)
         case ("clean",):
             bench.roll()
             clean_beside(bench, model, others)
+
+
+def follow_sequences(bench: Bench) -> None:
+    """Producers go on behind what the log remembers of them, which may be nothing or more than before."""
+    known = bench.log.producers.producers
+    for producer_id in (3, 4):
+        bench.sequences[producer_id] = known[producer_id].last_sequence + 1 if producer_id in known else 0
 
 
 def clean_beside(bench: Bench, model: Model, others: Iterator[Change]) -> bool:

@@ -26,6 +26,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.config import Settings
 from barnabas.base.types import TopicPartition
 from barnabas.log.checkpoints import read_offsets, write_offsets
+from barnabas.log.cleaner_jobs import CleaningStats, Throttle
 from barnabas.log.cleaner_plan import (
     CleanableRange,
     Dirt,
@@ -34,7 +35,7 @@ from barnabas.log.cleaner_plan import (
     measure_dirt,
     segments_from,
 )
-from barnabas.log.cleaner_run import Cleaning, CleaningStats, Outcome, Steps, Throttle, run_steps
+from barnabas.log.cleaner_run import Cleaning, Outcome, Steps, run_steps
 from barnabas.log.errors import CorruptCheckpoint
 from barnabas.log.files import Files
 from barnabas.log.layout import CLEANER_OFFSETS

@@ -24,6 +24,7 @@ Row = tuple[int, bytes | None, bool, int, int]
 
 BYTES_PER_SLOT: Final = 24  # two hashes and an offset, 8 bytes each
 _EMPTY: Final = -1
+_PIECE_SLOTS: Final = 2**16
 _SLOTS_MIN: Final = 3
 _SECOND: Final = b"\x9d"  # what is put behind a key for its second hash
 
@@ -43,9 +44,9 @@ class OffsetMap:
         self.entries_max: Final = max(1, min(int(self._slots * load_factor), self._slots - 1))
         self.entries = 0
         self.latest_offset = -1
-        self._first = array("q", (0,)) * self._slots
-        self._second = array("q", (0,)) * self._slots
-        self._offsets = array("q", (_EMPTY,)) * self._slots
+        self._first = _filled(0, self._slots)
+        self._second = _filled(0, self._slots)
+        self._offsets = _filled(_EMPTY, self._slots)
 
     def __len__(self) -> int:
         return self.entries
@@ -131,6 +132,15 @@ class OffsetMap:
     def speak_up_to(self, offset: int) -> None:
         """Everything up to `offset` has been looked at, keyed or not (M3)."""
         self.latest_offset = max(self.latest_offset, offset)
+
+
+def _filled(value: int, slots: int) -> "array[int]":
+    """An array of one value, made in pieces: one call for all would keep the interpreter for 50 ms."""
+    filled = array("q")
+    piece = array("q", (value,)) * min(slots, _PIECE_SLOTS)
+    while len(filled) < slots:
+        filled.extend(piece[: slots - len(filled)])
+    return filled
 
 
 def _prime_at_most(number: int) -> int:

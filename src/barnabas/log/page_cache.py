@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 
 from barnabas.base.buffers import FileSlice, SharedFile
 from barnabas.base.config import Settings
+from barnabas.log.errors import DiskFault
 from barnabas.log.files import Files
 
 __all__ = ["WINDOW_BYTES", "ColdSlice", "PageCacheCare", "PageCacheSettings", "PageCacheStats"]
@@ -184,6 +185,9 @@ class PageCacheCare:
         self._windows_dropped += 1
         handle = self._handles.get(path)
         if (file := handle() if handle else None) is None:
-            self._handles.pop(path, None)  # closed: a deleted file took its pages along
-            return
+            self._handles.pop(path, None)
+            try:
+                file = self._files.open_to_read(path)
+            except DiskFault:
+                return  # deleted: its pages went with it
         self._files.forget(file, number * WINDOW_BYTES, WINDOW_BYTES)
