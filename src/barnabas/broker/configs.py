@@ -238,9 +238,10 @@ class ConfigAdmin:
         )
         for synonym in key.synonyms:
             places += self._places(synonym.name)
+        # As in Apache Kafka only the first of several suppliers is shown with its default.
         places += [
             SynonymEntry(s.name, BROKER[s.name].text(BROKER[s.name].default), ConfigSource.DEFAULT)
-            for s in key.synonyms
+            for s in key.synonyms[:1]
             if BROKER[s.name].default is not None
         ]
         value = overrides.get(key.name)

@@ -5,6 +5,7 @@ v2 can list fenced brokers: there are none.
 """
 
 from barnabas.broker.context import Context
+from barnabas.broker.operations import ALL_ON_CLUSTER, NOT_ASKED
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -37,4 +38,7 @@ def handle(request: DescribeClusterRequest, ctx: Context) -> DescribeClusterResp
             for broker in image.brokers.values()
             if (endpoint := broker.endpoints.get(listener)) is not None
         ],
+        cluster_authorized_operations=ALL_ON_CLUSTER
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
     )

@@ -28,7 +28,7 @@ def handle(request: DescribeConfigsRequest, ctx: Context) -> DescribeConfigsResp
 def _describe(
     resource: DescribeConfigsResource, request: DescribeConfigsRequest, ctx: Context
 ) -> DescribeConfigsResult:
-    code, message, entries = ErrorCode.NONE, None, list[ConfigEntry]()
+    code, message, entries = ErrorCode.NONE, "", list[ConfigEntry]()
     if resource.resource_type not in DESCRIBED:
         code = ErrorCode.INVALID_REQUEST
         message = f"resources of type {resource.resource_type} have no settings here"

@@ -1,10 +1,11 @@
 """DescribeGroups (key 15), v0-6: state, protocol and members of groups.
 
 An unknown group is Dead without an error up to v5, GROUP_ID_NOT_FOUND with a text from v6.
-Not done: authorized operations (v3+), which need an authorizer; the answer says "not asked for".
+v3 can ask what the client may do with them.
 """
 
 from barnabas.broker.context import Context
+from barnabas.broker.operations import ALL_ON_GROUP, NOT_ASKED
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -17,10 +18,11 @@ FIRST_NOT_FOUND_VERSION = 6
 
 
 def handle(request: DescribeGroupsRequest, ctx: Context) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[_describe(group_id, ctx) for group_id in request.groups])
+    asked = request.include_authorized_operations
+    return DescribeGroupsResponse(groups=[_describe(group_id, asked, ctx) for group_id in request.groups])
 
 
-def _describe(group_id: str, ctx: Context) -> DescribedGroup:
+def _describe(group_id: str, asked: bool, ctx: Context) -> DescribedGroup:
     found = ctx.services.groups.describe_group(group_id)
     error, message = found.error, None
     if error is ErrorCode.GROUP_ID_NOT_FOUND:
@@ -46,4 +48,5 @@ def _describe(group_id: str, ctx: Context) -> DescribedGroup:
             )
             for member in found.members
         ],
+        authorized_operations=ALL_ON_GROUP if asked and not error else NOT_ASKED,
     )

@@ -5,6 +5,7 @@ No topics named means all.  The cursor names the first partition of the next pag
 
 from barnabas.base.types import ZERO_UUID
 from barnabas.broker.context import Context
+from barnabas.broker.operations import ALL_ON_TOPIC
 from barnabas.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 from barnabas.metadata.names import topic_name_fault
 from barnabas.protocol.codes import ErrorCode
@@ -60,6 +61,7 @@ def _describe(name: str, first: int, count: int, image: ClusterImage) -> Describ
         name=name,
         topic_id=topic.id,
         is_internal=topic.internal,
+        topic_authorized_operations=ALL_ON_TOPIC,
         partitions=[
             _partition(index, state, image)
             for index, state in enumerate(topic.partitions[first : first + count], first)

@@ -103,8 +103,8 @@ def _find(partition: Partition, timestamp: int, committed_only: bool) -> tuple[i
 def _epoch_at(partition: Partition, timestamp: int, offset: int) -> int:
     if offset < 0:
         return -1
-    if timestamp == LATEST:
-        return partition.leader_epoch
+    if timestamp == LATEST or offset == partition.log.log_end_offset:
+        return partition.leader_epoch  # nothing is written there yet; what will be is of this epoch
     return partition.log.epoch_at(offset)
 
 

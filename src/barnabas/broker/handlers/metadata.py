@@ -11,6 +11,7 @@ from barnabas.base.errors import BarnabasError
 from barnabas.base.types import ZERO_UUID
 from barnabas.broker.context import Context
 from barnabas.broker.error_codes import code_of
+from barnabas.broker.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from barnabas.metadata.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
 from barnabas.metadata.names import topic_name_fault
 from barnabas.protocol.codes import ErrorCode
@@ -30,17 +31,18 @@ FIRST_BY_ID_VERSION = 12
 def handle(request: MetadataRequest, ctx: Context) -> MetadataResponse | Awaitable[MetadataResponse]:
     wanted = request.topics
     if wanted is None or (ctx.version < FIRST_NULL_IS_ALL_VERSION and not wanted):
-        return _answer(ctx, [_found(topic, ctx) for topic in ctx.services.image.topics.values()])
+        return _answer(request, ctx, [_found(topic, ctx) for topic in ctx.services.image.topics.values()])
     if ctx.version < FIRST_BY_ID_VERSION and any(t.name is None or t.topic_id != ZERO_UUID for t in wanted):
         return _answer(
+            request,
             ctx,
             [MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=t.name or "") for t in wanted],
         )
     wanted = list({(topic.name, topic.topic_id): topic for topic in wanted}.values())
     missing = [topic.name for topic in wanted if topic.name is not None and _may_create(topic, request, ctx)]
     if missing:
-        return _create_then_answer(wanted, missing, ctx)
-    return _answer(ctx, [_look_up(topic, ctx) for topic in wanted])
+        return _create_then_answer(request, wanted, missing, ctx)
+    return _answer(request, ctx, [_look_up(topic, ctx) for topic in wanted])
 
 
 def _may_create(topic: MetadataRequestTopic, request: MetadataRequest, ctx: Context) -> bool:
@@ -54,7 +56,7 @@ def _may_create(topic: MetadataRequestTopic, request: MetadataRequest, ctx: Cont
 
 
 async def _create_then_answer(
-    wanted: list[MetadataRequestTopic], missing: list[str], ctx: Context
+    request: MetadataRequest, wanted: list[MetadataRequestTopic], missing: list[str], ctx: Context
 ) -> MetadataResponse:
     failed: dict[str, ErrorCode] = {}
     for name in dict.fromkeys(missing):
@@ -66,7 +68,7 @@ async def _create_then_answer(
     for topic in topics:
         if topic.name in failed:
             topic.error_code = failed[topic.name]
-    return _answer(ctx, topics)
+    return _answer(request, ctx, topics)
 
 
 def _look_up(wanted: MetadataRequestTopic, ctx: Context) -> MetadataResponseTopic:
@@ -112,7 +114,7 @@ def _partition(index: int, state: PartitionImage, image: ClusterImage) -> Metada
     )
 
 
-def _answer(ctx: Context, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+def _answer(request: MetadataRequest, ctx: Context, topics: list[MetadataResponseTopic]) -> MetadataResponse:
     image = ctx.services.image
     listener = ctx.connection.listener
     brokers = [
@@ -120,6 +122,15 @@ def _answer(ctx: Context, topics: list[MetadataResponseTopic]) -> MetadataRespon
         for broker in image.brokers.values()
         if (endpoint := broker.endpoints.get(listener)) is not None
     ]
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            if not topic.error_code:
+                topic.topic_authorized_operations = ALL_ON_TOPIC
+    asked = request.include_cluster_authorized_operations
     return MetadataResponse(
-        brokers=brokers, cluster_id=image.cluster_id, controller_id=image.controller_id, topics=topics
+        brokers=brokers,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        topics=topics,
+        cluster_authorized_operations=ALL_ON_CLUSTER if asked else NOT_ASKED,
     )
