@@ -121,6 +121,38 @@ class LogMachine(RuleBasedStateMachine):
             )
         )
 
+    @rule(gap=st.integers(0, 30), counts=st.lists(st.integers(1, 4), min_size=1, max_size=12))
+    def follow(self, gap: int, counts: list[int]) -> None:
+        """What a leader whose log is compacted sends: several batches, with a gap before them."""
+        sent = bytearray()
+        offset = self.end + gap
+        fresh: list[Written] = []
+        for count in counts:
+            data = batch(
+                count, value_bytes=60, base_offset=offset, leader_epoch=self.epoch, timestamp=self.clock
+            )
+            fresh.append(Written(offset, count, self.clock, self.epoch, RecordBatch(data).crc))
+            sent += data
+            offset += count
+        result = self.log.append_as_follower(memoryview(sent), now_ms=self.clock)
+        assert result is not None
+        assert self.end == offset
+        self.model += fresh
+
+    @rule(data=st.data())
+    def read_between(self, data: st.DataObject) -> None:
+        first = data.draw(st.integers(self.start, self.end))
+        bound = data.draw(st.integers(first, self.end))
+        found = self.log.read(first, max_bytes=data.draw(st.integers(1, 2000)), upper_bound=bound)
+        inside = [each for each in self.model if each.end > first]
+        if not inside or inside[0].end > bound:
+            assert found == (None, first)
+        else:
+            assert found.slice is not None
+            head = RecordBatch(memoryview(found.slice.read()))
+            assert (head.base_offset, head.crc) == (inside[0].offset, inside[0].crc)
+            assert found.next_offset <= max(bound, inside[0].end)
+
     @precondition(lambda self: any(batch.producer_id >= 0 for batch in self.model[-3:]))
     @rule(back=st.integers(0, 2))
     def send_again(self, back: int) -> None:
@@ -165,9 +197,8 @@ class LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model)
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
-        kept = data.draw(st.integers(max(0, len(self.model) - 6), len(self.model)))
-        first_kept = self.model[0].offset
-        to = self.model[kept - 1].end if kept else first_kept
+        kept = data.draw(st.integers(max(1, len(self.model) - 6), len(self.model)))
+        to = self.model[kept - 1].end
         if to < self.start or to < self.log.segments[0].base_offset:
             return
         self.log.truncate_to(to, now_ms=self.clock)
