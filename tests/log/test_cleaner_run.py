@@ -374,14 +374,8 @@ def check(bench: Bench, model: Model) -> None:
     assert lasts == sorted(set(lasts))
 
 
-@pytest.mark.slow
-@settings(max_examples=100)
-@given(
-    st.lists(CHANGES, min_size=15, max_size=40), st.lists(APPENDS, max_size=20), st.sampled_from([3, 1000])
-)
-def test_any_history_compacts_to_its_last_values_while_appends_go_on(
-    changes: list[Change], others: list[Change], map_slots: int
-) -> None:
+def run_history(changes: list[Change], others: list[Change], map_slots: int) -> None:
+    """A history, with other appends between the steps of its cleans; the model is compared all the way."""
     with TemporaryDirectory() as folder:
         slots = CleanerSettings(dedupe_buffer_bytes=map_slots * BYTES_PER_SLOT)
         bench, model = Bench(Path(folder), settings=slots), Model()
@@ -398,6 +392,31 @@ def test_any_history_compacts_to_its_last_values_while_appends_go_on(
         assert len(kept) == len(set(kept)), "each key once, and nothing that was aborted"
         bench.reopen()
         check(bench, model)
+
+
+HISTORY = (
+    st.lists(CHANGES, min_size=15, max_size=40),
+    st.lists(APPENDS, max_size=20),
+    st.sampled_from([3, 1000]),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=100)
+@given(*HISTORY)
+def test_any_history_compacts_to_its_last_values_while_appends_go_on(
+    changes: list[Change], others: list[Change], map_slots: int
+) -> None:
+    run_history(changes, others, map_slots)
+
+
+@pytest.mark.soak
+@settings(max_examples=2000)
+@given(*HISTORY)
+def test_very_many_histories_compact_to_their_last_values(
+    changes: list[Change], others: list[Change], map_slots: int
+) -> None:
+    run_history(changes, others, map_slots)
 
 
 # -- kill -9 ---------------------------------------------------------------------------------------
