@@ -7,6 +7,7 @@ from typing import Final, Self
 
 from barnabas.client.cluster import Cluster, CoordinatorKind
 from barnabas.client.config import ADMIN, parse
+from barnabas.client.errors import error_for
 from barnabas.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -78,11 +79,16 @@ async def _write(bootstrap: str, topic: str, partition: int, timestamps: Sequenc
                 )
             ],
         )
-        answer = await cluster.request(leader, request, version_max=12)
-        assert isinstance(answer, ProduceResponse)
-        found = answer.responses[0].partition_responses[0]
-        assert found.error_code == 0
-        return found.base_offset
+
+        async def attempt() -> int:
+            answer = await cluster.request(leader, request, version_max=12)
+            assert isinstance(answer, ProduceResponse)
+            found = answer.responses[0].partition_responses[0]
+            if found.error_code:  # Kafka names a leader before that leader knows of it
+                raise error_for(found.error_code)
+            return found.base_offset
+
+        return await cluster.retry(attempt, timeout_ms=10_000)
 
 
 def write(bootstrap: str, topic: str, timestamps: Sequence[int], *, partition: int = 0) -> int:
