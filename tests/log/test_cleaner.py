@@ -353,6 +353,16 @@ class TestWhen:
         bench.clock.advance(5001)
         assert bench.clean()
 
+    def test_and_the_active_segment_rolls_in_time_for_that(self, tmp_path: Path) -> None:
+        config = LogConfig(
+            compact=True, delete=False, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=5000
+        )
+        bench = Bench(tmp_path, config)
+        bench.write(("a", "1"))
+        bench.clock.advance(5001)
+        bench.write(("a", "2"))
+        assert bench.log.segments.bases == [0, 1]
+
     def test_not_before_the_smallest_lag(self, tmp_path: Path) -> None:
         config = LogConfig(
             compact=True, delete=False, min_cleanable_dirty_ratio=0, min_compaction_lag_ms=5000

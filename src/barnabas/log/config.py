@@ -459,6 +459,11 @@ class LogConfig:
     segment_ms: int = 7 * _DAY_MS
     unclean_leader_election: bool = False
 
+    @property
+    def roll_ms(self) -> int:
+        """How old a segment's first record may get: only what was rolled can be compacted in time."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
     @classmethod
     def of(cls, settings: Settings) -> "LogConfig":
         """The settings of a `TOPIC` table."""

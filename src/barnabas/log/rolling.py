@@ -41,7 +41,7 @@ class RollRule:
         entries = max(config.segment_index_bytes // _TIME_INDEX_ENTRY_BYTES - 2, 0)
         self._suspect_bytes: Final = entries * (segment.index_interval_bytes + 1)
         self._offset_max: Final = segment.base_offset + RELATIVE_OFFSET_MAX
-        self._segment_ms: Final = config.segment_ms - _jitter_ms(segment, config)
+        self._segment_ms: Final = config.roll_ms - _jitter_ms(segment, config)
         self.since_ms: Final = since_ms
         self._timestamp_max = -1  # -1 until the first batch is there
 
@@ -69,5 +69,5 @@ class RollRule:
 
 
 def _jitter_ms(segment: Segment, config: LogConfig) -> int:
-    spread = min(config.segment_jitter_ms, config.segment_ms)
+    spread = min(config.segment_jitter_ms, config.roll_ms)
     return zlib.crc32(f"{segment.folder}/{segment.base_offset}".encode()) % spread if spread else 0
