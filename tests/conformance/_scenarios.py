@@ -395,8 +395,8 @@ class AdminScenarios:
         client.delete_topic(topic)
         eventually(lambda: topic not in client.topics(), what="the topic being gone")
         client.create_topic(topic)
-        assert client.bounds(topic) == (0, 0)
-        client.produce(topic, numbered(1, first=77))
+        assert client.produce(topic, numbered(1, first=77)) == [(0, 0)]
+        assert client.bounds(topic) == (0, 1)
         assert values(client.read(topic, 1)) == [b"000077"]
 
     def test_what_cannot_be_created_is_refused_with_its_reason(self, client: Client, topic: str) -> None:
