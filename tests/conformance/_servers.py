@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from tests._kafka import KafkaServer, free_ports, wait_for_port
+from tests._kafka import KafkaServer, die_with_parent, free_ports, wait_for_port
 
 # What the scenarios count on: quick rebalances, and a partition count that is not the default.
 SETTINGS = {
@@ -84,6 +84,7 @@ class BarnabasServer:
 
     def _limit(self) -> None:
         """Runs in the child: 1,000 connections and 2,000 partitions need more than the usual 1,024 files."""
+        die_with_parent()
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         if self._file_bytes_max is not None:
