@@ -183,7 +183,7 @@ class Accumulator:
                     lane.open = None
                     if partition is None:
                         self._move_on(topic)
-                        lane = self._lane_for(topic, partition)
+                        lane = topic.lane(topic.sticky)
                         if lane.open is not None:
                             future = lane.open.add(timestamp_ms, key, value, headers, on_delivery)
             if future is None:

@@ -43,7 +43,7 @@ class Producer:
         self._append = self._core.appender.append
         self._is_direct = self._core.is_direct
         self._close_lock = threading.Lock()
-        self._thread = ClientThread("barnabas-producer")
+        self._thread = ClientThread("barnabas-client-producer")
         try:
             self._thread.call(self._core.start())
         except BaseException:
