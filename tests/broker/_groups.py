@@ -152,6 +152,14 @@ class Member:
         return self.client.call(request, version, HeartbeatResponse).error_code
 
 
+def join_both(leader: Member, newcomer: Member) -> None:
+    """Takes a second member into the group that `leader` has started."""
+    newcomer.begin_join()
+    until(lambda: leader.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS)
+    assert leader.join().error_code == 0
+    assert newcomer.end_join().error_code == 0
+
+
 def commit(
     client: WireClient,
     group: str,

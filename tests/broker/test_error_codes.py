@@ -18,6 +18,7 @@ PACKAGES = ("records", "log", "replication", "controller", "metadata", "store")
 # Never an answer: they end a start, a connection, or are our own bug.
 INTERNAL = {
     "barnabas.metadata.deltas.DeltaRefused": "an image and its deltas contradict each other: our bug",
+    "barnabas.log.cleaner_jobs.Stopped": "a compaction that was told to give up",
     "barnabas.store.errors.BadPath": "our own bug",
     "barnabas.store.errors.NodeTooLarge": "commands are bounded before they become nodes",
     **{

@@ -3,8 +3,9 @@
 import pytest
 
 from barnabas.protocol.codes import ErrorCode
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupResponse
-from tests.broker._groups import Member, join_request
+from tests.broker._groups import Member, join_both, join_request
 from tests.broker._wire import WireClient, until
 from tests.broker.conftest import MakeClient
 
@@ -110,6 +111,8 @@ class TestRebalances:
         one = first.receive(JoinGroupResponse)
         assert one.protocol_name == "sticky"
         second.send(join_request(group, protocols=("roundrobin", "range")), 1)
+        beat = HeartbeatRequest(group_id=group, member_id=one.member_id, generation_id=one.generation_id)
+        until(lambda: first.call(beat, 1, HeartbeatResponse).error_code == ErrorCode.REBALANCE_IN_PROGRESS)
         first.send(join_request(group, one.member_id, protocols=("sticky", "range")), 1)
         assert first.receive(JoinGroupResponse).protocol_name == "range"
         assert second.receive(JoinGroupResponse).protocol_name == "range"
@@ -118,9 +121,7 @@ class TestRebalances:
         self, connect: MakeClient, group: str
     ) -> None:
         leader, follower = Member(connect(), group).start(), Member(connect(), group)
-        follower.begin_join()
-        leader.join()
-        follower.end_join()
+        join_both(leader, follower)
         leader.sync()
         follower.sync()
         assert follower.join().generation_id == 2

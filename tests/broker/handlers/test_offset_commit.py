@@ -12,7 +12,7 @@ from barnabas.protocol.messages.offset_commit import (
 from barnabas.testing import Broker
 from tests.broker._calls import topic_id_of
 from tests.broker._groups import Member, commit, committed
-from tests.broker._wire import WireClient
+from tests.broker._wire import WireClient, until
 from tests.broker.conftest import MakeClient, MakeTopic
 
 VERSIONS = range(11)
@@ -56,6 +56,7 @@ def test_a_group_that_waits_for_assignments_refuses_and_one_that_prepares_accept
 ) -> None:
     member, newcomer = Member(connect(), group).start(), Member(connect(), group)
     newcomer.begin_join()
+    until(lambda: member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS)
     assert commit(member.client, group, topic, 1, member=member) == 0, "preparing"
     member.join()
     newcomer.end_join()

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.broker._groups import Member
+from tests.broker._groups import Member, join_both
 from tests.broker._wire import WireClient
 from tests.broker.conftest import MakeClient
 
@@ -30,9 +30,7 @@ def test_who_is_not_assigned_anything_gets_empty_bytes(client: WireClient, group
 
 def test_followers_wait_for_the_leader(connect: MakeClient, group: str) -> None:
     leader, follower = Member(connect(), group).start(), Member(connect(), group)
-    follower.begin_join()
-    leader.join()
-    follower.end_join()
+    join_both(leader, follower)
     follower.begin_sync()
     assert not follower.client.has_answer()
     leader.sync(**{leader.member_id: b"a", follower.member_id: b"b"})
