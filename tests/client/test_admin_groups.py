@@ -8,8 +8,14 @@ from barnabas.base.types import TopicPartition
 from barnabas.client.admin import Admin
 from barnabas.client.admin_types import OffsetReset
 from barnabas.client.aio import Admin as AsyncAdmin
-from barnabas.client.errors import GroupNotEmpty, UnknownGroup
-from tests.client._kit import Member, settings_for
+from barnabas.client.cluster import CoordinatorKind
+from barnabas.client.errors import GroupNotEmpty, UnknownGroup, error_for
+from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from tests.client._kit import Client, Member, settings_for
 
 
 class TestGroups:
@@ -49,6 +55,42 @@ class TestGroups:
                     await aio.reset_group_offsets(group, OffsetReset.latest(), topics=[topic], dry_run=True)
                 with pytest.raises(GroupNotEmpty, match=r"has members; stop them first"):
                     await aio.alter_group_offsets(group, {TopicPartition(topic, 0): 0})
+
+        asyncio.run(main())
+
+    def test_a_group_of_the_newer_protocol_is_described_too(
+        self, admin: Admin, bootstrap: str, topic: str, group: str
+    ) -> None:
+        admin.create_topic(topic, 2)
+
+        async def main() -> None:
+            async with AsyncAdmin(settings_for(bootstrap)) as aio, Client(bootstrap) as cluster:
+                node = await cluster.coordinator(CoordinatorKind.GROUP, group)
+                await cluster.ready(node)
+                if cluster.version_of(node, ApiKey.CONSUMER_GROUP_HEARTBEAT) is None:
+                    pytest.skip("the broker does not offer the newer protocol")
+                join = ConsumerGroupHeartbeatRequest(
+                    group_id=group,
+                    member_id="member-1",
+                    member_epoch=0,
+                    rebalance_timeout_ms=30_000,
+                    subscribed_topic_names=[topic],
+                    topic_partitions=[],
+                )
+
+                async def joined() -> None:
+                    answer = await cluster.request(node, join)
+                    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+                    if answer.error_code:
+                        raise error_for(answer.error_code, answer.error_message)
+
+                await cluster.retry(joined, timeout_ms=10_000)
+                found = await aio.describe_group(group)
+                assert (found.type, found.protocol_type) == ("consumer", "consumer")
+                (member,) = found.members
+                assert member.subscription == (topic,)
+                assert set(member.target or ()) == {TopicPartition(topic, 0), TopicPartition(topic, 1)}
+                assert group in [each.id for each in await aio.list_groups(types=["consumer"])]
 
         asyncio.run(main())
 

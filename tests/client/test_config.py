@@ -67,6 +67,10 @@ class TestParse:
         with pytest.raises(ConfigFault, match=r"linger.ms: there is no such setting"):
             parse(CONSUMER, BOOTSTRAP, linger_ms=1)
 
+    def test_a_way_to_connect_that_there_is_not_is_refused(self) -> None:
+        with pytest.raises(ConfigFault, match=r"security.protocol: 'SASL_SSL' must be one of PLAINTEXT"):
+            parse(ADMIN, BOOTSTRAP, security_protocol="SASL_SSL")
+
     @pytest.mark.parametrize("value", ["earliest", "latest", "none", "by_duration:PT1H"])
     def test_the_reset_rules_of_kafka_are_taken(self, value: str) -> None:
         assert parse(CONSUMER, BOOTSTRAP, auto_offset_reset=value).string("auto.offset.reset") == value

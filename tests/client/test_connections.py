@@ -133,6 +133,49 @@ class TestSending:
         with_link(work)
 
 
+class TestThrottling:
+    def test_nothing_is_sent_until_the_time_is_over_and_then_in_order(self) -> None:
+        async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:
+            broker.responses[ApiKey.LIST_GROUPS] = lambda _: ListGroupsResponse(throttle_time_ms=40)
+            await link.send(ListGroupsRequest())
+            waiting = [link.send(beat(number)) for number in range(5)]
+            await asyncio.sleep(0.01)
+            assert broker.count(ApiKey.HEARTBEAT) == 0
+            answers = await asyncio.gather(*waiting)
+            assert answers == [HeartbeatResponse(error_code=number) for number in range(5)]
+            assert link.in_flight == 0
+
+        with_link(work)
+
+    def test_a_connection_that_ends_meanwhile_is_made_again_and_stays_quiet(self) -> None:
+        async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:
+            broker.responses[ApiKey.LIST_GROUPS] = lambda _: ListGroupsResponse(throttle_time_ms=60)
+            await link.send(ListGroupsRequest())
+            waiting = link.send(beat(1))
+            broker.cut_all()
+            await until(lambda: not link.is_connected)
+            second = link.send(beat(2))
+            await until(lambda: link.is_connected)
+            assert broker.count(ApiKey.HEARTBEAT) == 0
+            assert [await waiting, await second] == [
+                HeartbeatResponse(error_code=1),
+                HeartbeatResponse(error_code=2),
+            ]
+
+        with_link(work)
+
+    def test_running_out_of_time_under_a_quota_says_so(self) -> None:
+        async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:
+            broker.responses[ApiKey.LIST_GROUPS] = lambda _: ListGroupsResponse(throttle_time_ms=60_000)
+            await link.send(ListGroupsRequest())
+            with pytest.raises(
+                RequestTimedOut, match="its quota kept us from sending Heartbeat within 20 ms"
+            ):
+                await link.send(beat(1), timeout_ms=20)
+
+        with_link(work)
+
+
 class TestLosingTheConnection:
     def test_what_is_unanswered_fails_and_the_next_request_connects_again(self) -> None:
         async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:

@@ -96,3 +96,8 @@ class TestNoBrokersAvailable:
             "  kafka:9092 (advertised by broker 1): DNS: not known\n"
             "  advertised.listeners of these brokers must name addresses that this machine can reach"
         )
+
+    def test_a_cluster_without_brokers_is_told_apart(self) -> None:
+        assert str(NoBrokersAvailable.after((), bootstrap="h:1")) == (
+            "h:1 answers, but names no broker; the cluster may still be starting"
+        )

@@ -46,6 +46,12 @@ _COMMON: Final = (
         _addresses,
         doc="Brokers to ask first, as host:port; the rest of the cluster is learnt from any of them.",
     ),
+    Key(
+        "security.protocol",
+        "PLAINTEXT",
+        one_of("PLAINTEXT"),
+        doc="How to talk to brokers; plain connections only, so far.",
+    ),
     Key("client.id", "", doc="Names this client in the broker's logs, metrics and quotas."),
     Key(
         "bootstrap.timeout.ms",

@@ -4,7 +4,8 @@ C1  requests of one link leave in the order of `send`, also those that waited fo
 C2  every request ends: with its answer, an error, or the cancellation of its future
 C3  after a failed try to connect the next one waits (reconnect.backoff.ms, doubling); what is sent meanwhile
     waits with it, and fails with the cause if that try fails too
-C4  the version of a request is the highest that we and the broker speak, or a lower one the caller asks for
+C4  a broker that says it throttles us gets nothing more until its time is over; what is sent meanwhile waits
+C5  the version of a request is the highest that we and the broker speak, or a lower one the caller asks for
 
 No retries: callers know what is safe to repeat.  Everything runs on one event loop.
 """
@@ -81,6 +82,7 @@ class Link:
         # Requests with the usual time limit, the oldest first: one timer watches them all.
         self._watched: deque[_Sending] = deque()
         self._watching: asyncio.TimerHandle | None = None
+        self._mute: asyncio.TimerHandle | None = None  # set while the broker throttles us
         self._end: KafkaError | None = None
         self.last_used = self._loop.time()
 
@@ -118,11 +120,13 @@ class Link:
         self._watch(sending)
         if self._end is not None:
             self._fail(sending, self._end)
-        elif self._peer is not None and not self._peer.is_closed:
-            self._transmit(sending, self._peer)
-        else:
+        elif self._peer is None or self._peer.is_closed:
             self._waiting.append(sending)
             self._start_connecting()
+        elif self._mute is not None:
+            self._waiting.append(sending)
+        else:
+            self._transmit(sending, self._peer)
         return future
 
     async def ready(self) -> Agreed:
@@ -144,7 +148,8 @@ class Link:
         assert not self.is_connected, "one connection at a time"
         self._peer, self.agreed = peer, agreed
         self._backoff.reset()
-        self._flush_waiting(peer)
+        if self._mute is None:
+            self._flush_waiting()
 
     async def close(self, end: KafkaError | None = None) -> None:
         """Ends the link for good; requests fail with `end`, which is ClientClosed unless given."""
@@ -154,9 +159,10 @@ class Link:
             self._connecting.cancel()
             await asyncio.gather(self._connecting, return_exceptions=True)
         self._drop(self._end)
-        if self._watching is not None:
-            self._watching.cancel()
-            self._watching = None
+        for timer in (self._watching, self._mute):
+            if timer is not None:
+                timer.cancel()
+        self._watching = self._mute = None
         self._watched.clear()
 
     def disconnect(self) -> None:
@@ -197,9 +203,21 @@ class Link:
         self.last_failure = None
         self.adopt(peer, agreed)
 
-    def _flush_waiting(self, peer: Peer) -> None:
-        while self._waiting:
-            self._transmit(self._waiting.popleft(), peer)
+    def _flush_waiting(self) -> None:
+        while self._waiting and self._mute is None and self._peer is not None and not self._peer.is_closed:
+            self._transmit(self._waiting.popleft(), self._peer)
+        if self._waiting and not self.is_connected:
+            self._start_connecting()
+
+    def _throttle(self, wait_ms: int) -> None:
+        if self._mute is not None:
+            self._mute.cancel()
+        _log.debug("%s throttles us for %d ms", self._name, wait_ms)
+        self._mute = self._loop.call_later(wait_ms / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        self._mute = None
+        self._flush_waiting()
 
     def _drop(self, error: KafkaError) -> None:
         waiting, self._waiting = self._waiting, deque()
@@ -252,6 +270,8 @@ class Link:
         elif not sending.future.done():
             message = answer.result().message
             assert message is not None, "a request with a header is answered with a message"
+            if (wait_ms := getattr(message, "throttle_time_ms", 0)) > 0:
+                self._throttle(wait_ms)
             sending.future.set_result(message)
 
     def _kafka_error(self, error: BaseException) -> KafkaError:
@@ -294,8 +314,11 @@ class Link:
 
     def _expire(self, sending: _Sending) -> None:
         what = type(sending.message).__name__.removesuffix("Request")
-        lacks = f"connection for {what}" if sending in self._waiting else f"answer to {what}"
-        text = f"{self._name} at {self.address}: no {lacks} within {sending.limit_ms} ms"
+        lacks = f"no answer to {what}"
+        if sending in self._waiting:
+            held = self.is_connected and self._mute is not None
+            lacks = f"its quota kept us from sending {what}" if held else f"no connection for {what}"
+        text = f"{self._name} at {self.address}: {lacks} within {sending.limit_ms} ms"
         self._fail(sending, RequestTimedOut(text))
         if sending.limit_ms >= self._timeout_ms:
             self.disconnect()

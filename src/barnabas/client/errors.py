@@ -154,6 +154,8 @@ class NoBrokersAvailable(KafkaError):
         lines = "".join(f"\n  {failure}" for failure in failures)
         if bootstrap is None:
             return cls(f"no broker could be reached:{lines}", failures)
+        if not failures:
+            return cls(f"{bootstrap} answers, but names no broker; the cluster may still be starting")
         return cls(
             f"{bootstrap} answers, but no address that it names for the brokers can be reached:{lines}\n"
             "  advertised.listeners of these brokers must name addresses that this machine can reach",
