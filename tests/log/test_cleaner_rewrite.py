@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.log.cleaner_rewrite import BatchCleaner, LastRecord, Retained, keyed_rows
+from barnabas.log.cleaner_rewrite import BatchCleaner, LastRecord, Retained, plain_payload
 from barnabas.log.cleaner_transactions import CleanedTransactions
-from barnabas.log.offset_map import OffsetMap, Row
+from barnabas.log.offset_map import OffsetMap
 from barnabas.log.txn_index import AbortedTransaction
+from barnabas.records import kernel
 from barnabas.records.batch import RecordBatch, stamp_log_append_time
 from barnabas.records.builder import build_batch, end_txn_marker
 from barnabas.records.codecs import Codec
@@ -47,8 +48,8 @@ def cleaner(
 ) -> BatchCleaner:
     """A pass that knows these later (offset, key) records."""
     known = OffsetMap(10_000)
-    rows: list[Row] = [(offset, key, False, 0, 0) for offset, key in later]
-    known.add(rows)
+    for offset, key in later:
+        known.add(kernel.encode([(0, key, b"", ())]), 1, offset)
     known.speak_up_to(up_to)
     transactions = CleanedTransactions()
     transactions.expect(aborted)
@@ -245,9 +246,9 @@ def test_a_cleaned_batch_holds_the_last_record_of_each_key_that_nothing_replaces
 ) -> None:
     original = batch(*pairs, codec=codec)
     known = OffsetMap(10_000)
-    known.add(keyed_rows(original))
+    known.add(plain_payload(original), original.record_count, original.base_offset)
     for number, key in enumerate(replaced):
-        known.add([(500 + number, key, False, 0, 0)])
+        known.add(kernel.encode([(0, key, b"", ())]), 1, 500 + number)
     known.speak_up_to(1000)
     passed = BatchCleaner(
         known, CleanedTransactions(), now_ms=NOW, delete_retention_ms=0, last_records={}, end_offset=0

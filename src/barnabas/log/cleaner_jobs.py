@@ -15,7 +15,7 @@ from typing import Final
 from barnabas.base.clock import Clock
 from barnabas.base.errors import BarnabasError
 from barnabas.log.cleaner_plan import GroupMember
-from barnabas.log.cleaner_rewrite import BatchCleaner, keyed_rows
+from barnabas.log.cleaner_rewrite import BatchCleaner, plain_payload
 from barnabas.log.cleaner_transactions import CleanedTransactions
 from barnabas.log.errors import CorruptSegment, DiskFault
 from barnabas.log.files import Files
@@ -213,7 +213,9 @@ class MapJob(Job):
             self._transactions.marker(batch)
         elif self._transactions.data(batch) or not batch.record_count:
             pass  # aborted or empty: nothing that replaces anything
-        elif batch.last_offset >= first_dirty and not self._offsets.add(keyed_rows(batch), first_dirty):
+        elif batch.last_offset >= first_dirty and not self._offsets.add(
+            plain_payload(batch), batch.record_count, batch.base_offset, first_dirty
+        ):
             self.full = True
             return False
         if batch.last_offset >= first_dirty:

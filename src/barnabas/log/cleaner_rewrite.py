@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from barnabas.log.cleaner_transactions import CleanedTransactions
-from barnabas.log.offset_map import OffsetMap, Row
+from barnabas.log.offset_map import OffsetMap
 from barnabas.records import kernel
 from barnabas.records.batch import ATTRIBUTE_CODEC_MASK, ATTRIBUTE_DELETE_HORIZON, NO_TIMESTAMP, RecordBatch
 from barnabas.records.builder import assemble_batch
 from barnabas.records.codecs import decompress
 
-__all__ = ["DECOMPRESSED_BYTES_MAX", "BatchCleaner", "LastRecord", "Retained", "keyed_rows", "plain_payload"]
+__all__ = ["DECOMPRESSED_BYTES_MAX", "BatchCleaner", "LastRecord", "Retained", "plain_payload"]
 
 DECOMPRESSED_BYTES_MAX: Final = 2**31 - 1  # what a batch can hold at all; it was admitted once
 
@@ -49,11 +49,6 @@ def plain_payload(batch: RecordBatch) -> Data:
     """The records area, decompressed.  Raises the errors of `records`."""
     payload = batch.payload
     return decompress(batch.codec, payload, DECOMPRESSED_BYTES_MAX) if batch.is_compressed else payload
-
-
-def keyed_rows(batch: RecordBatch) -> list[Row]:
-    """Offset and key of each record."""
-    return kernel.keys(plain_payload(batch), batch.record_count, batch.base_offset)
 
 
 class BatchCleaner:
@@ -110,18 +105,20 @@ class BatchCleaner:
 
     def _clean_data(self, batch: RecordBatch) -> Retained | None:
         payload = plain_payload(batch)
-        rows = kernel.keys(payload, batch.record_count, batch.base_offset)
         horizon_ms = batch.delete_horizon_ms
-        mask = self._offsets.keep(rows, tombstones=horizon_ms is None or horizon_ms > self._now_ms)
-        kept = mask.count(1)
-        if kept == 0:
+        retained = self._offsets.retain(
+            payload,
+            batch.record_count,
+            batch.base_offset,
+            tombstones=horizon_ms is None or horizon_ms > self._now_ms,
+        )
+        if retained.kept == 0:
             return self._none_of(batch)
-        if horizon_ms is None and any(
-            row[2] and keep and row[0] <= self._offsets.latest_offset
-            for row, keep in zip(rows, mask, strict=True)
-        ):
-            return self._some_of(batch, payload, mask, self._horizon_ms())
-        return self._all_of(batch) if kept == len(rows) else self._some_of(batch, payload, mask, None)
+        if horizon_ms is None and retained.tombstones:
+            return self._some_of(batch, payload, retained.keep, self._horizon_ms())
+        if retained.kept == batch.record_count:
+            return self._all_of(batch)
+        return self._some_of(batch, payload, retained.keep, None)
 
     def _horizon_ms(self) -> int:
         return self._now_ms + self._delete_retention_ms
