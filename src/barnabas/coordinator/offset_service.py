@@ -29,6 +29,7 @@ from barnabas.protocol.codes import ErrorCode
 __all__ = ["OffsetService"]
 
 Written = dict[TopicPartition, CommittedOffset]
+_TIMESTAMP_MAX = 2**63 - 1
 
 
 class OffsetService:
@@ -137,7 +138,7 @@ class OffsetService:
     ) -> None:
         around = self._around
         now_ms = around.clock.now_ms()
-        expire_ms = NO_TIMESTAMP if retention_ms is None else now_ms + retention_ms
+        expire_ms = NO_TIMESTAMP if retention_ms is None else min(now_ms + retention_ms, _TIMESTAMP_MAX)
         length_max = around.settings.metadata_length_max
         sequence = next(around.sequence)
         written: Written = {}

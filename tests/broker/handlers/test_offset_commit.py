@@ -116,6 +116,15 @@ def test_too_much_metadata_is_refused(client: WireClient, group: str, topic: str
     assert committed(client, group, topic)[0] == 1
 
 
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("retention_ms", [0, 1_000, 2**63 - 1, -2, -(2**63)])
+def test_versions_2_to_4_bring_a_retention_of_their_own(
+    client: WireClient, group: str, topic: str, version: int, retention_ms: int
+) -> None:
+    assert commit(client, group, topic, 4, version=version, retention_ms=retention_ms) == 0
+    assert committed(client, group, topic)[0] == 4
+
+
 def test_null_metadata_is_empty(client: WireClient, group: str, topic: str) -> None:
     assert commit(client, group, topic, 1, metadata=None) == 0
     assert committed(client, group, topic) == (1, -1, "", 0)
