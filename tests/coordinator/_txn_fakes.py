@@ -87,9 +87,15 @@ class TxnWorld:
     """A coordinator that leads every partition of `__transaction_state`."""
 
     def __init__(
-        self, log: FakeLog | None = None, *, version: int = 0, epoch: int = 0, **settings: str
+        self,
+        log: FakeLog | None = None,
+        clock: ManualClock | None = None,
+        *,
+        version: int = 0,
+        epoch: int = 0,
+        **settings: str,
     ) -> None:
-        self.clock = ManualClock()
+        self.clock = clock or ManualClock()
         self.timers = ManualTimers(self.clock)
         self.log = log or FakeLog()
         self.topics = FakeTopics()
@@ -124,7 +130,9 @@ class TxnWorld:
 
     def restarted(self, epoch: int = 1) -> "TxnWorld":
         """What another broker finds in the log."""
-        return TxnWorld(self.log, version=self.version, epoch=epoch)
+        again = TxnWorld(self.log, self.clock, version=self.version, epoch=epoch)
+        again.ids.numbers = self.ids.numbers
+        return again
 
     # Calls
 
