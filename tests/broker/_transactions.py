@@ -92,6 +92,11 @@ class TransactionalProducer:
         self.producer_id, self.epoch = given.producer_id, given.producer_epoch
         self._sequences: dict[tuple[str, int], int] = {}
 
+    def begin_epoch(self, epoch: int) -> None:
+        """Goes on in a new epoch, with sequences from 0."""
+        self.epoch = epoch
+        self._sequences.clear()
+
     def add(self, topic: str, *partitions: int, version: int = 3) -> list[int]:
         """Adds partitions (0 if none is named) to the transaction; gives a code for each."""
         request = AddPartitionsToTxnRequest(

@@ -1,6 +1,7 @@
 """Whatever a well-formed request asks for: it is answered or its connection closed, and no handler breaks."""
 
 import logging
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -14,8 +15,10 @@ from barnabas.testing import Broker
 from tests.broker._calls import batch, fetch, produce, topic_id_of, values
 from tests.broker._random_requests import Maker
 from tests.broker._wire import ConnectionEnded, WireClient
+from tests.protocol.recorded import BROKERS, exchanges
 
 REQUESTS_PER_VERSION = 12
+DAMAGED_REQUESTS = 300
 # They may wait for other members, or for a transaction to end.
 MAY_WAIT = {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP}
 
@@ -54,6 +57,26 @@ def test_it_is_answered_or_refused(
                         client.receive(api.response)
                     except ConnectionEnded:
                         pytest.fail(f"closed: {request!r} v{version}")
+    broken = [r for r in caplog.records if r.exc_info or "failed" in r.getMessage()]
+    assert [(r.getMessage(), r.exc_info) for r in broken] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kafka", BROKERS)
+def test_recorded_requests_with_some_bytes_changed_break_nothing(
+    victim: Broker, kafka: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    choose = random.Random(kafka)
+    frames = [exchange.request for exchange in exchanges(kafka)]
+    with caplog.at_level(logging.ERROR, logger="barnabas"):
+        for _ in range(DAMAGED_REQUESTS):
+            frame = bytearray(choose.choice(frames))
+            for _ in range(choose.choice((1, 1, 2, 5))):
+                # The header stays: what is wanted are bodies that reach a handler.
+                frame[choose.randrange(8, len(frame))] = choose.choice((0, 1, 2, 0x7F, 0x80, 0xFF))
+            with WireClient(victim.bootstrap_servers) as client:
+                client.send_frame(bytes(frame))
+                client.has_answer(0.002)
     broken = [r for r in caplog.records if r.exc_info or "failed" in r.getMessage()]
     assert [(r.getMessage(), r.exc_info) for r in broken] == []
 
