@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.buffers import SharedFile
-from barnabas.log.errors import disk_fault
+from barnabas.log.errors import DiskFault, disk_fault
 from barnabas.log.files import Bytes, OsFiles
 from barnabas.protocol.codes import ErrorCode
 from barnabas.testing import Broker
-from tests.broker._calls import fetch, list_offset, only_partition, partition_of, produce, values
+from tests.broker._calls import batch, fetch, list_offset, partition_of, produce, values
 from tests.broker._wire import WireClient
 
 OFFLINE = ErrorCode.KAFKA_STORAGE_ERROR
@@ -36,21 +36,24 @@ def two_disks(folder: Path) -> Broker:
 def test_only_the_partitions_of_the_failed_folder_go_offline(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with two_disks(folder) as broker, WireClient(broker.bootstrap_servers) as client:
+    broker = two_disks(folder).start()
+    with WireClient(broker.bootstrap_servers) as client:
         for topic in ("a", "b"):
             broker.create_topic(topic)
-            assert produce(client, topic, b"before").error_code == 0
+            assert produce(client, topic, batch(b"before")).error_code == 0
         home = Path(partition_of(broker, "a").log.folder).parent
         assert Path(partition_of(broker, "b").log.folder).parent != home
         break_disk(monkeypatch, str(home), errno.EIO)
 
-        assert produce(client, "a", b"lost").error_code == OFFLINE
-        assert produce(client, "a", b"lost").error_code == OFFLINE
-        assert only_partition(fetch(client, "a", 0)).error_code == OFFLINE
+        assert produce(client, "a", batch(b"lost")).error_code == OFFLINE
+        assert produce(client, "a", batch(b"lost")).error_code == OFFLINE
+        assert fetch(client, "a", 0).error_code == OFFLINE
         assert list_offset(client, "a", -1).error_code == OFFLINE
-        assert produce(client, "b", b"after").error_code == 0
-        assert values(only_partition(fetch(client, "b", 0))) == [b"before", b"after"]
-        monkeypatch.undo()
+        assert produce(client, "b", batch(b"after")).error_code == 0
+        assert values(fetch(client, "b", 0)) == [b"before", b"after"]
+    monkeypatch.undo()
+    with pytest.raises(DiskFault, match="broken"):
+        broker.stop()  # it could not close that folder, and says so
 
 
 def test_a_disk_that_is_only_full_goes_on_when_there_is_room(
@@ -58,10 +61,10 @@ def test_a_disk_that_is_only_full_goes_on_when_there_is_room(
 ) -> None:
     with two_disks(folder) as broker, WireClient(broker.bootstrap_servers) as client:
         broker.create_topic("a")
-        assert produce(client, "a", b"before").error_code == 0
+        assert produce(client, "a", batch(b"before")).error_code == 0
         break_disk(monkeypatch, str(folder), errno.ENOSPC)
-        assert produce(client, "a", b"refused").error_code == OFFLINE
-        assert values(only_partition(fetch(client, "a", 0))) == [b"before"]
+        assert produce(client, "a", batch(b"refused")).error_code == OFFLINE
+        assert values(fetch(client, "a", 0)) == [b"before"]
         monkeypatch.undo()
-        assert produce(client, "a", b"after").error_code == 0
-        assert values(only_partition(fetch(client, "a", 0))) == [b"before", b"after"]
+        assert produce(client, "a", batch(b"after")).error_code == 0
+        assert values(fetch(client, "a", 0)) == [b"before", b"after"]

@@ -2,16 +2,20 @@
 
 D1  An operation completes exactly once: by an attempt that succeeds, or by its deadline.
 D2  A completed operation is registered nowhere.
-D3  A partition that moved wakes its waiters once per turn of the event loop, however often it moved,
+D3  An attempt that fails is a bug of ours: it is logged, the operation ends, the other waiters go on.
+D4  A partition that moved wakes its waiters once per turn of the event loop, however often it moved,
     so that one answer carries all that one turn of the loop appended.
 
 Time and turns of the loop come in through `Timers`; one caller at a time.
 """
 
+import logging
 from collections.abc import Callable, Hashable, Iterable
 from typing import Protocol
 
 __all__ = ["DelayedOperation", "Purgatory", "Scheduled", "Timers"]
+
+_log = logging.getLogger(__name__)
 
 
 class Scheduled(Protocol):
@@ -43,7 +47,7 @@ class DelayedOperation:
 
     def wake(self) -> None:
         """Something it waits for moved."""
-        if self._purgatory is not None and self._attempt(False):
+        if self._purgatory is not None and self._try(expired=False):
             self._forget()
 
     def cancel(self) -> None:
@@ -53,9 +57,16 @@ class DelayedOperation:
     def _expire(self) -> None:
         if self._purgatory is None:
             return
-        done = self._attempt(True)
-        assert done, "D1: an expired operation completes"
+        done = self._try(expired=True)
         self._forget()
+        assert done, "D1: an expired operation completes"
+
+    def _try(self, *, expired: bool) -> bool:
+        try:
+            return self._attempt(expired)
+        except Exception:
+            _log.exception("an operation that waited for %s failed", self.keys)
+            return True
 
     def _forget(self) -> None:
         if self._purgatory is not None:

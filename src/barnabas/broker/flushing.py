@@ -5,11 +5,13 @@ F1  One flush of a log runs at a time; whoever asks meanwhile gets the next one,
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from barnabas.base.clock import Clock
 from barnabas.base.errors import StorageFault
 from barnabas.base.types import TopicPartition
 from barnabas.broker.offload import Offload
+from barnabas.log.errors import DiskFault
 from barnabas.log.partition_log import PartitionLog
 
 __all__ = ["Flusher"]
@@ -20,13 +22,15 @@ _log = logging.getLogger(__name__)
 class Flusher:
     """Runs the logs' flush jobs.  On the event loop."""
 
-    __slots__ = ("_clock", "_locks", "_offload", "_tasks")
+    __slots__ = ("_clock", "_locks", "_offload", "_tasks", "on_disk_fault")
 
     def __init__(self, offload: Offload, clock: Clock) -> None:
         self._offload = offload
         self._clock = clock
         self._locks: dict[TopicPartition, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.on_disk_fault: Callable[[PartitionLog, StorageFault], None] | None = None
+        """Hears of a log whose disk does not sync any more."""
 
     async def flush(self, log: PartitionLog) -> None:
         """Everything that is in the log now is durable on return.  Raises DiskFault."""
@@ -36,7 +40,13 @@ class Flusher:
             if log.recovery_point >= end:
                 return
             job = log.begin_flush()
-            await self._offload.run(job.run)
+            try:
+                await self._offload.run(job.run)
+            except DiskFault as fault:
+                # After a failed sync the kernel may have dropped the pages: the disk cannot be believed.
+                if self.on_disk_fault is not None:
+                    self.on_disk_fault(log, fault)
+                raise
             log.finish_flush(job, now_ms=self._clock.now_ms())
 
     def flush_soon(self, log: PartitionLog) -> None:

@@ -14,6 +14,7 @@ from barnabas.base.errors import BarnabasError, StorageFault
 from barnabas.broker.services import Services
 from barnabas.log.cleaner import Cleaner, CleanerSettings
 from barnabas.log.directories import LogDirectories
+from barnabas.log.errors import DiskFault
 from barnabas.log.files import Files
 from barnabas.log.page_cache import PageCacheSettings
 from barnabas.log.partition_log import PartitionLog
@@ -33,7 +34,7 @@ Round = Callable[[], Awaitable[None]]
 class Maintenance:
     """The periodic tasks of one broker, from `start` to `stop`."""
 
-    __slots__ = ("_directories", "_files", "_services", "_tasks", "cleaner")
+    __slots__ = ("_directories", "_files", "_services", "_tasks", "cleaner", "on_disk_fault")
 
     def __init__(self, services: Services, directories: LogDirectories, files: Files) -> None:
         self._services = services
@@ -47,6 +48,8 @@ class Maintenance:
             high_watermark=self._high_watermark,
         )
         self._tasks: list[asyncio.Task[None]] = []
+        self.on_disk_fault: Callable[[PartitionLog, StorageFault], None] | None = None
+        """Hears of a log whose disk failed."""
 
     def start(self) -> None:
         rounds: tuple[tuple[str, Round], ...] = (
@@ -117,7 +120,7 @@ class Maintenance:
                     now_ms=self._services.clock.now_ms(),
                 )
             except StorageFault as fault:
-                _log.error("retention of %s: %s", partition.topic_partition, fault)
+                self._failed(partition.log, fault)
             await asyncio.sleep(0)
         await self._services.offload.run(self._directories.purge)
 
@@ -132,8 +135,17 @@ class Maintenance:
         """Compacts one log after the other, the filthiest first, until none is worth it."""
         while (cleaning := self.cleaner.pick()) is not None:
             with contextlib.closing(self.cleaner.clean(cleaning)) as steps:
-                for work in steps:
-                    await self._services.offload.run(work)
+                try:
+                    for work in steps:
+                        await self._services.offload.run(work)
+                except StorageFault as fault:
+                    self._failed(cleaning.log, fault)
+                    return
+
+    def _failed(self, log: PartitionLog, fault: StorageFault) -> None:
+        _log.error("%s: %s", log.topic_partition, fault)
+        if self.on_disk_fault is not None and isinstance(fault, DiskFault):
+            self.on_disk_fault(log, fault)
 
     def forget(self, partition: Partition) -> None:
         """The partition is about to be deleted or closed: whatever compacts it gives up."""

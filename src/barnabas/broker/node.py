@@ -149,6 +149,7 @@ class Node:
         self._exits.push_async_callback(groups.stop)
         transactions.start()
         self._exits.push_async_callback(transactions.stop)
+        services.flusher.on_disk_fault = maintenance.on_disk_fault = replicas.disk_failed
         await replicas.start(cluster.image)
         cluster.follow(replicas.follow)
         cluster.follow(groups.follow)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
+from barnabas.base.errors import StorageFault
 from barnabas.base.types import TopicPartition, Uuid
+from barnabas.protocol.codes import ErrorCode
 from barnabas.replication.partition import Partition
 
 __all__ = ["PartitionTable"]
@@ -11,10 +13,11 @@ __all__ = ["PartitionTable"]
 class PartitionTable:
     """Partitions by (topic, index); a plain pair finds one as well as a TopicPartition."""
 
-    __slots__ = ("_partitions",)
+    __slots__ = ("_offline", "_partitions")
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self._offline: dict[tuple[str, int], StorageFault] = {}
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -32,7 +35,24 @@ class PartitionTable:
         self._partitions[partition.topic_partition] = partition
 
     def remove(self, topic_partition: TopicPartition) -> Partition | None:
+        self._offline.pop(topic_partition, None)
         return self._partitions.pop(topic_partition, None)
+
+    def take_offline(self, topic_partition: TopicPartition, fault: StorageFault) -> Partition | None:
+        """Its disk failed: it is not found any more, and `absence` says why; gives it if it was here."""
+        self._offline[topic_partition] = fault
+        return self._partitions.pop(topic_partition, None)
+
+    def absence(self, topic: str, index: int) -> ErrorCode:
+        """What to answer for a partition that `get` does not find."""
+        if (topic, index) in self._offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def forget_topic(self, topic: str) -> None:
+        """The topic is gone, and with it what was offline of it."""
+        for key in [key for key in self._offline if key[0] == topic]:
+            del self._offline[key]
 
     def of_topic(self, topic: str) -> list[Partition]:
         return [partition for partition in self if partition.topic_partition.topic == topic]

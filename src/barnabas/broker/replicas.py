@@ -2,6 +2,8 @@
 
 R1  A log exists for every partition that the image places here, and for no other.
 R2  A log whose topic id is not the image's belongs to a topic that was deleted; it goes.
+R3  A disk that fails takes the partitions of its data folder offline until the next start; a full disk is no
+    failure: appends are refused while it lasts.
 """
 
 import asyncio
@@ -13,6 +15,8 @@ from barnabas.base.types import TopicPartition
 from barnabas.broker.configs import ConfigAdmin
 from barnabas.broker.partitions import PartitionTable
 from barnabas.log.directories import LogDirectories
+from barnabas.log.errors import DiskFull
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.deltas import ConfigChanged, Delta, PartitionsAdded, TopicCreated, TopicDeleted
 from barnabas.metadata.image import ClusterImage, ConfigResourceType, PartitionImage, TopicImage
 from barnabas.replication.partition import Partition
@@ -102,8 +106,16 @@ class LocalReplicas:
         except StorageFault as fault:
             # The partition stays offline; the others serve.
             _log.error("%s is offline: %s", tp, fault)
+            self._partitions.take_offline(tp, fault)
             return
-        partition = Partition(tp, topic.id, log, local=self._node_id, on_moved=self._on_moved)
+        partition = Partition(
+            tp,
+            topic.id,
+            log,
+            local=self._node_id,
+            on_moved=self._on_moved,
+            on_disk_fault=self.disk_failed,
+        )
         partition.lead(
             epoch=state.leader_epoch,
             replicas=state.replicas,
@@ -113,7 +125,18 @@ class LocalReplicas:
         self._partitions.add(partition)
         self._led(partition)
 
+    def disk_failed(self, log: PartitionLog, fault: StorageFault) -> None:
+        """The disk of a log failed: every partition of its data folder goes offline, no other (R3)."""
+        if isinstance(fault, DiskFull):
+            return
+        for tp in self._directories.fail(log, fault):
+            lost = self._partitions.take_offline(tp, fault)
+            if lost is not None:
+                lost.resign()
+                self._gone(lost)
+
     def _delete(self, topic: str) -> None:
+        self._partitions.forget_topic(topic)
         for partition in self._partitions.of_topic(topic):
             self._partitions.remove(partition.topic_partition)
             partition.resign()

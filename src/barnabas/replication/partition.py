@@ -11,9 +11,10 @@ fetches and produces go on.  One caller at a time.
 
 from collections.abc import Callable, Iterable
 
+from barnabas.base.errors import StorageFault
 from barnabas.base.types import TopicPartition, Uuid
 from barnabas.log.append import PreparedAppend
-from barnabas.log.errors import OffsetOutOfRange
+from barnabas.log.errors import DiskFault, OffsetOutOfRange
 from barnabas.log.partition_log import AppendResult, PartitionLog, ReadResult
 from barnabas.log.producers import Origin
 from barnabas.replication.errors import (
@@ -33,7 +34,16 @@ TO_HIGH_WATERMARK = -1
 class Partition:
     """A partition on this broker.  Not leading until `lead` is called."""
 
-    __slots__ = ("_local", "_on_moved", "leader_epoch", "log", "state", "topic_id", "topic_partition")
+    __slots__ = (
+        "_local",
+        "_on_disk_fault",
+        "_on_moved",
+        "leader_epoch",
+        "log",
+        "state",
+        "topic_id",
+        "topic_partition",
+    )
 
     def __init__(
         self,
@@ -43,6 +53,7 @@ class Partition:
         *,
         local: int,
         on_moved: Callable[[TopicPartition], None],
+        on_disk_fault: Callable[[PartitionLog, StorageFault], None] | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -51,6 +62,7 @@ class Partition:
         self.state: LeaderState | None = None
         self._local = local
         self._on_moved = on_moved
+        self._on_disk_fault = on_disk_fault
 
     def lead(
         self, *, epoch: int, replicas: Iterable[int], in_sync: Iterable[int], high_watermark: int
@@ -117,9 +129,14 @@ class Partition:
                 f"{self.topic_partition}: {len(state.in_sync)} replicas are in sync,"
                 f" {self.log.config.min_insync_replicas} are needed"
             )
-        result = self.log.append_as_leader(
-            batches, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
-        )
+        try:
+            result = self.log.append_as_leader(
+                batches, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
+            )
+        except DiskFault as fault:
+            if self._on_disk_fault is not None:
+                self._on_disk_fault(self.log, fault)
+            raise
         if state.log_grew(self.log.log_end_offset):
             self._on_moved(self.topic_partition)
         return result

@@ -28,7 +28,7 @@ def handle(request: DeleteRecordsRequest, ctx: Context) -> DeleteRecordsResponse
 def _delete(topic: str, asked: DeleteRecordsPartition, ctx: Context) -> DeleteRecordsPartitionResult:
     partition = ctx.services.partitions.get(topic, asked.partition_index)
     if partition is None:
-        return _failed(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _failed(asked, ctx.services.partitions.absence(topic, asked.partition_index))
     if is_internal(topic):
         return _failed(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not partition.log.config.delete:

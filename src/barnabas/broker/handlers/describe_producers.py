@@ -1,7 +1,6 @@
 """DescribeProducers (key 61), v0: the idempotent and transactional producers a partition remembers."""
 
 from barnabas.broker.context import Context
-from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -28,7 +27,7 @@ def _describe(topic: str, index: int, ctx: Context) -> PartitionResponse:
     if partition is None:
         return PartitionResponse(
             partition_index=index,
-            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_code=ctx.services.partitions.absence(topic, index),
             error_message="there is no such partition here",
         )
     return PartitionResponse(

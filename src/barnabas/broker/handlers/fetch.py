@@ -104,7 +104,7 @@ class _Attempt:
             wanted.topic = topic.name
         partition = services.partitions.get(wanted.topic, wanted.partition)
         if partition is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return services.partitions.absence(wanted.topic, wanted.partition)
         return partition
 
     def _read_partition(

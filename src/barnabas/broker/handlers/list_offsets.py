@@ -59,7 +59,7 @@ def _look_up(
 ) -> ListOffsetsPartitionResponse:
     partition = ctx.services.partitions.get(topic, asked.partition_index)
     if partition is None:
-        return _failed(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _failed(asked, ctx.services.partitions.absence(topic, asked.partition_index))
     if asked.timestamp < LATEST and asked.timestamp != EARLIEST:
         first_version = FIRST_VERSION_OF.get(asked.timestamp)
         if first_version is None or ctx.version < first_version:

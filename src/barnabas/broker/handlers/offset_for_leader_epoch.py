@@ -6,7 +6,6 @@ v1 adds the epoch found, v2 the caller's current epoch, v3 the replica id.
 from barnabas.base.errors import BarnabasError
 from barnabas.broker.context import Context
 from barnabas.broker.error_codes import code_of
-from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -31,7 +30,8 @@ def handle(request: OffsetForLeaderEpochRequest, ctx: Context) -> OffsetForLeade
 def _look_up(topic: str, asked: OffsetForLeaderPartition, ctx: Context) -> EpochEndOffset:
     partition = ctx.services.partitions.get(topic, asked.partition)
     if partition is None:
-        return EpochEndOffset(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition=asked.partition)
+        code = ctx.services.partitions.absence(topic, asked.partition)
+        return EpochEndOffset(error_code=code, partition=asked.partition)
     try:
         partition.check_epoch(asked.current_leader_epoch)
         epoch, end = partition.epoch_end_offset(asked.leader_epoch)

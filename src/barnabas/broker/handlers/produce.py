@@ -183,7 +183,7 @@ def _append(
     partition = ctx.services.partitions.get(topic, part.index)
     if partition is None:
         result.failed = True
-        return _failed(part.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _failed(part.index, ctx.services.partitions.absence(topic, part.index))
     if is_internal(topic):
         # What stands in there is the coordinators' word; only they may write it.
         result.failed = True
