@@ -1,6 +1,7 @@
 """Requests that decode well and ask for anything: known names and unknown ones, edges of every number."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from barnabas.broker.config import BROKER
@@ -63,12 +64,13 @@ class Maker:
             return choose.choice(TEXTS)
         if kind == "records":
             return choose.choice((b"", b"rubbish" * 20, self._batch(), self._batch()[:-3]))
-        return {
-            "bool": lambda: choose.random() < 0.5,
-            "float64": lambda: choose.choice((0.0, 1.5, -1e300)),
-            "uuid": lambda: choose.choice(self._ids),
-            "bytes": lambda: choose.choice((b"", b"\0\1", choose.randbytes(30))),
-        }[kind]()
+        others: dict[str, Sequence[Any]] = {
+            "bool": (False, True),
+            "float64": (0.0, 1.5, -1e300),
+            "uuid": self._ids,
+            "bytes": (b"", b"\0\1", choose.randbytes(30)),
+        }
+        return choose.choice(others[kind])
 
     def _batch(self) -> bytes:
         choose = self._random

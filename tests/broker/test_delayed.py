@@ -1,6 +1,9 @@
 """barnabas.broker.delayed: operations that wait."""
 
+import logging
 from collections.abc import Callable
+
+import pytest
 
 from barnabas.broker.delayed import Purgatory
 
@@ -120,3 +123,31 @@ class TestDeadline:
         Purgatory(timers).park(["a"], -5, operation)
         timers.advance(0)
         assert operation.attempts == [True]
+
+
+class TestABugInOneAttempt:
+    def broken(self, expired: bool) -> bool:
+        raise RuntimeError("a bug of ours")
+
+    def test_is_logged_and_the_other_waiters_go_on(self, caplog: pytest.LogCaptureFixture) -> None:
+        timers = ManualTimers()
+        purgatory, operation = Purgatory(timers), Operation()
+        purgatory.park(["p"], 100, self.broken)
+        purgatory.park(["p"], 100, operation)
+        purgatory.moved("p")
+        with caplog.at_level(logging.ERROR):
+            timers.turn()
+        assert operation.attempts == [False]
+        assert len(purgatory) == 0
+        assert [record.getMessage() for record in caplog.records] == [
+            "an operation that waited for ('p',) failed"
+        ]
+
+    def test_ends_the_operation_when_its_time_is_up_too(self, caplog: pytest.LogCaptureFixture) -> None:
+        timers = ManualTimers()
+        purgatory = Purgatory(timers)
+        purgatory.park(["p"], 100, self.broken)
+        with caplog.at_level(logging.ERROR):
+            timers.advance(100)
+        assert len(purgatory) == 0
+        assert len(caplog.records) == 1
