@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.coordinator.txn_completion import RETRY_MS
+from barnabas.coordinator.txn_completion import RETRY_MS, RETRY_MS_MAX
 from barnabas.coordinator.txn_ports import FaultPoint, Marker
 from barnabas.coordinator.txn_state import TransactionState
 from barnabas.protocol.codes import ErrorCode
@@ -41,12 +41,24 @@ def test_only_the_markers_that_failed_are_written_again(error: ErrorCode) -> Non
     producer = world.begin(A, B)
     world.markers.failing[B] = error
     world.end(producer, commit=True)
-    world.timers.advance(RETRY_MS * 3)
+    world.timers.advance(RETRY_MS)
     assert world.state() is TransactionState.PREPARE_COMMIT
     world.markers.failing.clear()
-    world.timers.advance(RETRY_MS)
+    world.timers.advance(RETRY_MS * 2)
     assert world.state() is TransactionState.COMPLETE_COMMIT
     assert world.markers.ends(A) == world.markers.ends(B) == [(*producer, True)]
+
+
+def test_a_partition_that_stays_away_is_tried_ever_more_rarely() -> None:
+    world = TxnWorld()
+    world.markers.failing[A] = ErrorCode.KAFKA_STORAGE_ERROR
+    world.end(world.begin(A), commit=True)
+    before = world.timers.made
+    world.timers.advance(60_000)
+    assert world.timers.made - before < 30
+    world.markers.failing.clear()
+    world.timers.advance(RETRY_MS_MAX)
+    assert world.state() is TransactionState.COMPLETE_COMMIT
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from barnabas.base.types import TopicPartition
 from barnabas.coordinator.ports import Producer
+from barnabas.coordinator.txn_completion import RETRY_MS_MAX
 from barnabas.coordinator.txn_ending import FIRST_BUMPING_VERSION
 from barnabas.protocol.codes import ErrorCode
 from tests.coordinator._txn_fakes import TIMEOUT_MS, A, B, C, TxnWorld
@@ -111,7 +112,7 @@ class Lives(RuleBasedStateMachine):
     def _heal(self) -> None:
         self.world.log.failing = ErrorCode.NONE
         self.world.markers.failing.clear()
-        self.world.timers.advance(200)
+        self.world.timers.advance(RETRY_MS_MAX)
 
     @invariant()
     def what_is_known_is_what_is_stored(self) -> None:

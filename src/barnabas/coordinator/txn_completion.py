@@ -23,6 +23,7 @@ __all__ = ["Completion"]
 
 LOG = logging.getLogger(__name__)
 RETRY_MS: Final = 50
+RETRY_MS_MAX: Final = 5_000  # a partition may be offline for days
 # Another coordinator took over, and will end the transaction itself.
 _FENCED: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
@@ -45,7 +46,9 @@ class Completion:
         transaction.begin(decided.completed(self._around.clock.now_ms()))
         self._mark(transaction, decided.partitions)
 
-    def _mark(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> None:
+    def _mark(
+        self, transaction: Transaction, partitions: Collection[TopicPartition], wait_ms: int = RETRY_MS
+    ) -> None:
         if not self._table.is_current(transaction):
             return
         # A topic that was deleted took its part of the transaction along.
@@ -61,9 +64,11 @@ class Completion:
             decided.state is TransactionState.PREPARE_COMMIT,
             self._table.epoch_of(transaction),
         )
-        self._around.markers.write(marker, left, partial(self._marked, transaction))
+        self._around.markers.write(marker, left, partial(self._marked, transaction, wait_ms))
 
-    def _marked(self, transaction: Transaction, errors: Mapping[TopicPartition, ErrorCode]) -> None:
+    def _marked(
+        self, transaction: Transaction, wait_ms: int, errors: Mapping[TopicPartition, ErrorCode]
+    ) -> None:
         failed = {partition: error for partition, error in errors.items() if error}
         if not failed:
             self._finish(transaction)
@@ -72,9 +77,9 @@ class Completion:
         if fenced:
             LOG.error("%s: the end is left to a newer coordinator, which %s knows", transaction, fenced[0])
             return
-        LOG.info("%s: markers are written again later: %s", transaction, failed)
-        again = partial(self._mark, transaction, failed.keys())
-        self._around.timers.call_after(RETRY_MS, again)
+        LOG.info("%s: markers are written again in %d ms: %s", transaction, wait_ms, failed)
+        again = partial(self._mark, transaction, failed.keys(), min(wait_ms * 2, RETRY_MS_MAX))
+        self._around.timers.call_after(wait_ms, again)
 
     def _finish(self, transaction: Transaction) -> None:
         if not self._table.is_current(transaction):
