@@ -1,7 +1,8 @@
 """Recorded requests of real clients, made fit to be asked again, and answers compared field by field.
 
 The recordings are samples of conversations with Apache Kafka, so what depends on requests that were not
-recorded is made harmless: fetches begin at 0 and without a session, produced batches lose their producer.
+recorded is made harmless: fetches begin at 0 and without a session, batches outside transactions lose their
+producer.
 Names that a broker makes up (member ids, topic ids) are replaced by those that ours made up in their place.
 """
 
@@ -17,15 +18,16 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.protocol.schema import Message, Struct
-from barnabas.records.batch import seal_batch
+from barnabas.records.batch import RecordBatch, seal_batch
 from tests.broker._wire import WireClient
 from tests.protocol.recorded import Exchange
 
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_AT = 43
 MADE_UP = ("member_id", "leader", "topic_id")
+PRODUCER_IDS = ("producer_id", "v3_and_below_producer_id")
 GENERATIONS = ("generation_id", "generation_id_or_member_epoch")
-NAMES = ("name", "resource_name", "api_key", "partition_index", "index", "group_id")
+NAMES = ("name", "resource_name", "api_key", "partition_index", "index", "group_id", "transactional_id")
 
 
 def request_of(exchange: Exchange) -> Message:
@@ -47,13 +49,14 @@ class Replay:
         self._client = client
         self._names: dict[str | bytes, str | bytes] = {}
         self._generations: dict[str, int] = {}
+        self._producer_ids: dict[int, int] = {}
 
     def ask(self, exchange: Exchange) -> Message:
         """Our answer to the recorded request."""
         request = request_of(exchange)
         self._translate(request)
         self._rejuvenate(request)
-        _make_harmless(request)
+        self._make_harmless(request)
         frame = encode_request(exchange.api_key, exchange.api_version, 1, "rdkafka", request)
         self._client.send_bytes(b"".join(part for part in frame if not isinstance(part, FileSlice)))
         answer = memoryview(self._client.receive_frame())
@@ -77,7 +80,9 @@ class Replay:
         """Remembers which names of ours stand for which recorded ones."""
         for field in recorded.FIELDS:
             old, new = getattr(recorded, field.name), getattr(ours, field.name)
-            if field.name in MADE_UP and old and new:
+            if field.name in PRODUCER_IDS and old >= 0:
+                self._producer_ids[old] = new
+            elif field.name in MADE_UP and old and new:
                 self._names[bytes(old) if isinstance(old, memoryview) else old] = new
             elif isinstance(old, Struct) and isinstance(new, Struct):
                 self.learn(old, new)
@@ -97,24 +102,32 @@ class Replay:
                         self._translate(item)
             elif isinstance(value, str | bytes) and value in self._names:
                 setattr(part, field.name, self._names[value])
+            elif field.name in PRODUCER_IDS:
+                setattr(part, field.name, self._producer_ids.get(value, value))
 
+    def _make_harmless(self, request: Message) -> None:
+        if isinstance(request, FetchRequest):
+            request.max_wait_ms = 0
+            request.session_id, request.session_epoch = 0, -1
+            request.forgotten_topics_data = []
+            for fetched in request.topics:
+                for part in fetched.partitions:
+                    part.fetch_offset = 0
+        elif isinstance(request, ProduceRequest):
+            for topic in request.topic_data:
+                for data in topic.partition_data:
+                    assert data.records is not None
+                    data.records = self._reproduced(bytearray(data.records))
 
-def _make_harmless(request: Message) -> None:
-    if isinstance(request, FetchRequest):
-        request.max_wait_ms = 0
-        request.session_id, request.session_epoch = 0, -1
-        request.forgotten_topics_data = []
-        for fetched in request.topics:
-            for part in fetched.partitions:
-                part.fetch_offset = 0
-    elif isinstance(request, ProduceRequest):
-        for topic in request.topic_data:
-            for data in topic.partition_data:
-                assert data.records is not None
-                batch = bytearray(data.records)
-                _PRODUCER.pack_into(batch, _PRODUCER_AT, -1, -1, -1)
-                seal_batch(batch, 0, len(batch))
-                data.records = bytes(batch)
+    def _reproduced(self, batch: bytearray) -> bytes:
+        """A transaction's batch under the id that its producer has here; others without a producer."""
+        producer_id, epoch, sequence = _PRODUCER.unpack_from(batch, _PRODUCER_AT)
+        producer = (-1, -1, -1)
+        if RecordBatch(memoryview(batch)).is_transactional:
+            producer = (self._producer_ids[producer_id], epoch, sequence)
+        _PRODUCER.pack_into(batch, _PRODUCER_AT, *producer)
+        seal_batch(batch, 0, len(batch))
+        return bytes(batch)
 
 
 def differences(recorded: Any, ours: Any, path: str) -> Iterator[tuple[str, object, object]]:
