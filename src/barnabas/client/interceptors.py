@@ -23,7 +23,8 @@ __all__ = ["Headers", "Interceptors", "ProducerRecord"]
 
 _log: Final = logging.getLogger("barnabas.client.interceptors")
 
-Headers = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
+HeaderValue = bytes | bytearray | memoryview | str | None
+Headers = Mapping[str, HeaderValue] | Iterable[tuple[str, HeaderValue]]
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ Leaving the block sends what is left.  Records that failed unseen (no callback, 
 are raised by `flush`, `close` and the end of the block as one DeliveryFailed.
 """
 
+import contextlib
 import logging
 import threading
 import time
@@ -19,7 +20,7 @@ from typing import Any, Final, Self
 
 from barnabas.client.config import PRODUCER, parse
 from barnabas.client.delivery import OnDelivery
-from barnabas.client.errors import ClientClosed
+from barnabas.client.errors import ClientClosed, KafkaError
 from barnabas.client.hot import RecordFuture
 from barnabas.client.interceptors import Headers, ProducerRecord
 from barnabas.client.metadata import PartitionInfo
@@ -160,9 +161,13 @@ class Producer:
             _log.warning("%s", lost)  # the error of the block is the one to raise
 
     def __del__(self) -> None:
-        core = getattr(self, "_core", None)
-        if core is not None and not core.is_closed and core.accumulator.incomplete:
-            unsent = sum(batch.count for batch in list(core.accumulator.incomplete))
+        core, thread = getattr(self, "_core", None), getattr(self, "_thread", None)
+        if core is None or thread is None or core.is_closed or thread.is_stopped or thread.is_current:
+            return
+        unsent = sum(batch.count for batch in list(core.accumulator.incomplete))
+        with contextlib.suppress(KafkaError):
+            self.close(0)
+        if unsent:
             warnings.warn(
                 f"a producer was dropped without close(): {unsent} records are lost",
                 ResourceWarning,

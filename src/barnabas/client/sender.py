@@ -180,11 +180,11 @@ class Sender:
             due_ms = self._accumulator.due_in_ms(lane, now_ms)
             if due_ms > 0:
                 wait_ms = min(wait_ms, due_ms)
-            elif lane.leader == NO_LEADER:
+            if lane.leader != NO_LEADER:
+                by_leader.setdefault(lane.leader, []).append(lane)
+            elif due_ms <= 0:
                 self._cluster.want_refresh()
                 wait_ms = min(wait_ms, _LEADER_POLL_MS)
-            else:
-                by_leader.setdefault(lane.leader, []).append(lane)
         self._turn += 1
         for node, lanes in by_leader.items():
             broker = self._brokers.setdefault(node, _Broker())
@@ -201,25 +201,31 @@ class Sender:
         return wait_ms
 
     def _drain(self, lanes: list[ProducerLane], now_ms: int) -> list[ProducerBatch]:
+        """The batches of the next request: if one is due, the others of this broker travel with it."""
+        accumulator = self._accumulator
+        ready = [lane for lane in lanes if self._may_send(lane, now_ms)]
+        if not any(accumulator.due_in_ms(lane, now_ms) <= 0 for lane in ready):
+            return []
         batches: list[ProducerBatch] = []
         size = 0
-        accumulator = self._accumulator
-        for lane in lanes:
-            if not lane.queue or accumulator.due_in_ms(lane, now_ms) > 0:
-                continue
-            first = lane.queue[0]
-            if self._sequences is not None:
-                if not self._sequences.may_send(first):
-                    continue
-            elif self._settings.in_flight_max == 1 and lane.in_flight:
-                continue  # N2: it may still be at a broker that led before
-            size += first.size_bytes
+        for lane in ready:
+            size += lane.queue[0].size_bytes
             if batches and size > accumulator.limits.request_bytes_max:
                 break
-            batches.append(accumulator.take_first(lane))
+            batch = accumulator.take_first(lane)
+            batches.append(batch)
             if self._sequences is not None:
-                self._sequences.assign(first)
+                self._sequences.assign(batch)
         return batches
+
+    def _may_send(self, lane: ProducerLane, now_ms: int) -> bool:
+        """Whether the first batch of a lane may go now, due or not."""
+        if not lane.queue or lane.queue[0].retry_at_ms > now_ms:
+            return False
+        if self._sequences is not None:
+            return self._sequences.may_send(lane.queue[0])
+        # N2: with one in flight, what was sent may still be at a broker that led before.
+        return self._settings.in_flight_max > 1 or lane.in_flight == 0
 
     def _transmit(self, node: int, broker: _Broker, batches: list[ProducerBatch], now_ms: int) -> None:
         settings = self._settings
