@@ -71,7 +71,7 @@ def walk_batches(
     data, at = b"", 0
     while position < end:
         if len(data) - at < HEADER_BYTES:
-            data, at = _header_bytes(files, file, position), 0
+            data, at = _header_bytes(files, file, position, at), 0
         base_offset, length, magic, delta, max_timestamp = _read_place(data, at)
         last_offset, size_bytes = base_offset + delta, length + LENGTH_COUNTS_FROM
         if magic != MAGIC or size_bytes < HEADER_BYTES or size_bytes > end - position or delta < 0:
@@ -94,7 +94,7 @@ def first_batch_ending_at(
     data, at = b"", 0
     while position < end:
         if len(data) - at < HEADER_BYTES:
-            data, at = _header_bytes(files, file, position), 0
+            data, at = _header_bytes(files, file, position, at), 0
         base_offset, length, magic, delta, _ = _read_place(data, at)
         last_offset, size_bytes = base_offset + delta, length + LENGTH_COUNTS_FROM
         if magic != MAGIC or size_bytes < HEADER_BYTES or size_bytes > end - position or delta < 0:
@@ -109,10 +109,11 @@ def first_batch_ending_at(
     return None
 
 
-def _header_bytes(files: Files, file: SharedFile, position: int) -> bytes:
+def _header_bytes(files: Files, file: SharedFile, position: int, stepped: int) -> bytes:
+    """The next header; with those behind it, unless the last step went past all that one read would bring."""
     if position < 0:
         raise CorruptSegment(file.path, position, "there is no such position")
-    data = files.read(file, position, _WALK_BYTES)
+    data = files.read(file, position, HEADER_BYTES if stepped >= _WALK_BYTES else _WALK_BYTES)
     if len(data) < HEADER_BYTES:
         raise CorruptSegment(file.path, position, f"{len(data)} bytes are too few for a batch")
     return data
