@@ -76,6 +76,7 @@ class TestBeforeAndAfterLeading:
             lambda: partition.last_stable_offset,
             lambda: partition.committed(0),
             lambda: partition.delete_records_before(0),
+            lambda: partition.epoch_end_offset(0),
         ):
             with pytest.raises(NotLeader, match=r"^this broker does not lead t-0$"):
                 ask()

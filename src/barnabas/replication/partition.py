@@ -155,8 +155,10 @@ class Partition:
 
         An epoch without a batch is in no log.  Before the first batch of the current one, it and those that
         ended since the last batch all lie at the log end; a reader who got there in one of them must not be
-        told that its data is gone.
+        told that its data is gone.  Raises NotLeader.
         """
+        if self.state is None:
+            raise NotLeader(f"this broker does not lead {self.topic_partition}")
         log = self.log
         if epoch == self.leader_epoch:
             return epoch, log.log_end_offset
