@@ -178,7 +178,9 @@ class Client:
         reply = json.loads(answer)
         assert reply["id"] == number, f"the driver of {self.name} answers in order"
         if "error" in reply:
-            raise ClientError(reply["error"]["code"], reply["error"]["text"])
+            code, text = reply["error"]["code"], reply["error"]["text"]
+            # An error of the client's own is told with what the client wrote about it.
+            raise ClientError(code, text if code is not None else f"{text}\n{self._stderr()}")
         return reply["ok"]
 
     def _stderr(self) -> str:

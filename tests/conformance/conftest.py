@@ -73,6 +73,8 @@ def own_server(kind: str) -> Iterator[Server]:
         server.start()
         yield server
     finally:
+        # Shown when the test fails.
+        print(server.log.read_text(errors="replace")[-3000:])
         server.close()
 
 
