@@ -25,10 +25,11 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from barnabas.records.batch import iter_batches
-from tests.broker._calls import READ_COMMITTED, batch, fetch, produce_request, record_bytes
+from tests.broker._calls import READ_COMMITTED, batch, fetch, list_offset, produce_request, record_bytes
 from tests.broker._wire import WireClient, until
 
 TRANSACTION_KEY = 1
+EARLIEST = -2
 TIMEOUT_MS = 60_000
 NOT_NOW = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -116,13 +117,14 @@ class TransactionalProducer:
         *values: bytes,
         partition: int = 0,
         version: int = 9,
-        client: WireClient | None = None,
+        key: bytes | None = None,
     ) -> int:
         """Sends one batch of the transaction; gives the partition's code."""
         at = (topic, partition)
         sequence = self._sequences.get(at, 0)
         records = batch(
             *values,
+            key=key,
             producer_id=self.producer_id,
             epoch=self.epoch,
             sequence=sequence,
@@ -130,7 +132,7 @@ class TransactionalProducer:
         )
         request = produce_request(topic, records, partition=partition)
         request.transactional_id = self.transactional_id
-        (answer,) = (client or self.client).call(request, version, ProduceResponse).responses
+        (answer,) = self.client.call(request, version, ProduceResponse).responses
         (part,) = answer.partition_responses
         if part.error_code == 0:
             self._sequences[at] = sequence + len(values)
@@ -193,9 +195,13 @@ class TransactionalProducer:
 
 
 def committed_values(client: WireClient, topic: str, partition: int = 0) -> list[bytes]:
+    return [value for _, value in committed_records(client, topic, partition)]
+
+
+def committed_records(client: WireClient, topic: str, partition: int = 0) -> list[tuple[bytes | None, bytes]]:
     """What a reader of committed data sees: the client's part of the filter included."""
-    found: list[bytes] = []
-    offset = 0
+    found: list[tuple[bytes | None, bytes]] = []
+    offset = list_offset(client, topic, EARLIEST, partition=partition).offset
     while True:
         data = fetch(client, topic, offset, partition=partition, isolation=READ_COMMITTED)
         assert data.error_code == 0, ErrorCode(data.error_code)
@@ -211,7 +217,7 @@ def committed_values(client: WireClient, topic: str, partition: int = 0) -> list
                 open_now.discard(each.producer_id)
             elif not (each.is_transactional and each.producer_id in open_now):
                 found += [
-                    bytes(record.value or b"")
+                    (None if record.key is None else bytes(record.key), bytes(record.value or b""))
                     for record in each.records(limit=1 << 26)
                     if record.offset >= offset
                 ]
