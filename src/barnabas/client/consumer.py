@@ -60,7 +60,7 @@ class Consumer:
     ) -> None:
         parsed = parse(CONSUMER, settings, **more)
         self._signal = threading.Event()
-        self._thread = ClientThread("barnabas-consumer")
+        self._thread = ClientThread("barnabas-client-consumer")
         self._limit = parsed.integer("max.poll.records")
         self._timeout_ms = parsed.integer("default.api.timeout.ms")
         self._store = offset_store

@@ -199,11 +199,10 @@ class ConsumerCore:
 
     async def position(self, tp: TopicPartition, timeout_ms: int) -> int:
         state = self.subscription.state(tp)
-        await self._until(
-            lambda: state.has_position or bool(self.faults), timeout_ms, f"the position of {tp}"
-        )
+        what = f"the position of {tp.topic}-{tp.partition}"
+        await self._until(lambda: state.has_position or state.has_fault, timeout_ms, what)
         if not state.has_position:
-            raise self._take_fault()
+            self.raise_fault()
         return state.position
 
     async def pause(self, partitions: Collection[TopicPartition], paused: bool) -> None:
@@ -297,13 +296,16 @@ class ConsumerCore:
 
     def raise_fault(self) -> None:
         """Raises the oldest error; what it was about is tried again after that.  On the polling side."""
-        if self.faults:
-            raise self._take_fault()
+        if (error := self._take_fault()) is not None:
+            raise error
 
-    def _take_fault(self) -> KafkaError:
-        error, state = self.faults.popleft()
-        self._post(self._after_fault, state)
-        return error
+    def _take_fault(self) -> KafkaError | None:
+        while self.faults:
+            error, state = self.faults.popleft()
+            if state is None or (state.has_fault and not state.is_taken_away):
+                self._post(self._after_fault, state)
+                return error
+        return None
 
     def _after_fault(self, state: PartitionState | None) -> None:
         if state is not None:

@@ -149,11 +149,11 @@ class Fetcher:
         try:
             while not self._is_closed:
                 lane.wake.clear()
-                asked = self._choose(lane.node)
+                asked, waits = self._choose(lane.node)
                 if not asked:
                     if not self._has_partitions_at(lane.node):
                         return
-                    await self._idle(lane)
+                    await self._idle(lane, self._retry_ms / 1000 if waits else None)
                     continue
                 try:
                     await self._fetch(lane, asked)
@@ -169,36 +169,36 @@ class Fetcher:
         finally:
             del self._lanes[lane.node, lane.purpose]
 
-    async def _idle(self, lane: _Lane) -> None:
-        """Waits for something to fetch; a partition that had an error is looked at again by itself."""
+    async def _idle(self, lane: _Lane, limit_s: float | None) -> None:
+        """Waits for something to fetch."""
         try:
-            async with asyncio.timeout(self._retry_ms / 1000 if self._has_retries() else None):
+            async with asyncio.timeout(limit_s):
                 await lane.wake.wait()
         except TimeoutError:
             pass
 
-    def _choose(self, node: int) -> list[_Asked]:
+    def _choose(self, node: int) -> tuple[list[_Asked], bool]:
+        """What to fetch now, and whether there is a partition to look at again after a pause."""
         now = self._cluster.clock.monotonic_ms()
         chosen: list[_Asked] = []
+        waits = False
         room_is_short = self._queue.queued_bytes >= self._prefetch_bytes
         for state in self._subscription.partitions.values():
             if state.stage is not Stage.FETCH or state.is_paused or state.is_revoking or state.has_fault:
                 continue
-            if (
-                (state, state.session) in self._fetching
-                or state.retry_at_ms > now
-                or self._node_of(state) != node
-            ):
+            if (state, state.session) in self._fetching or self._node_of(state) != node:
                 continue
-            if room_is_short or state.queued_bytes >= 2 * self._partition_bytes:
+            if state.retry_at_ms > now:
+                waits = True
+            elif room_is_short or state.queued_bytes >= 2 * self._partition_bytes:
                 self._queue.wants_room = True
-                continue
-            chosen.append(_Asked(state, state.session, state.fetch_offset))
+            else:
+                chosen.append(_Asked(state, state.session, state.fetch_offset))
         if len(chosen) > 1:
             # Those with the least queued first: the broker fills an answer in the order asked.
             chosen.sort(key=lambda item: item.state.queued_bytes)
         self._fetching.update((item.state, item.session) for item in chosen)
-        return chosen
+        return chosen, waits
 
     async def _fetch(self, lane: _Lane, asked: list[_Asked]) -> None:
         await self._cluster.ready(lane.node, purpose=lane.purpose)
@@ -352,10 +352,6 @@ class Fetcher:
 
     def _has_partitions_at(self, node: int) -> bool:
         return any(self._node_of(state) == node for state in self._subscription.partitions.values())
-
-    def _has_retries(self) -> bool:
-        now = self._cluster.clock.monotonic_ms()
-        return any(state.retry_at_ms > now for state in self._subscription.partitions.values())
 
     def _forget_preferred(self, node: int) -> None:
         for state in self._subscription.partitions.values():
