@@ -151,7 +151,7 @@ class LogMachine(RuleBasedStateMachine):
             assert found.slice is not None
             head = RecordBatch(memoryview(found.slice.read()))
             assert (head.base_offset, head.crc) == (inside[0].offset, inside[0].crc)
-            assert found.next_offset <= max(bound, inside[0].end)
+            assert inside[0].end <= found.next_offset <= bound
 
     @precondition(lambda self: any(batch.producer_id >= 0 for batch in self.model[-3:]))
     @rule(back=st.integers(0, 2))

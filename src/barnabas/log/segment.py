@@ -367,7 +367,7 @@ class Segment:
         else:
             if end - start > max_bytes:
                 end = self._boundary(start, start + max_bytes)
-            next_offset = self._offset_at(end)
+            next_offset = min(self._offset_at(end), upper_bound)  # which may lie in a gap
         return SegmentSlice(FileSlice(self.file, start, end - start), next_offset)
 
     def _boundary(self, start: int, position: int) -> int:
