@@ -91,6 +91,8 @@ class FaultProxy:
         """Ends every connection and the thread; does nothing if it was not started."""
         if self._thread is None:
             self._listening.close()
+            if not self._loop.is_running():
+                self._loop.close()
             return
         asyncio.run_coroutine_threadsafe(self._shut(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
