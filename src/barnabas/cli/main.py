@@ -17,6 +17,10 @@ __all__ = ["COMMANDS", "cli", "run"]
 
 COMMANDS = {
     "start": "Start a broker that every Kafka client can use.",
+    "topics": "Make, list, describe, change and delete topics.",
+    "produce": "Send lines of stdin or files as records.",
+    "consume": "Print records of topics.",
+    "groups": "List, describe, move and delete consumer groups.",
     "log": "Look into the files of a log: dump, verify.",
     "version": "Say which version this is and which record kernel runs.",
 }
