@@ -6,6 +6,7 @@ import struct
 import pytest
 
 from barnabas.broker.handlers import HANDLERS
+from barnabas.broker.handlers import fetch as handler
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.create_topics import (
@@ -13,6 +14,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.metadata import (
@@ -22,8 +24,17 @@ from barnabas.protocol.messages.metadata import (
 )
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.testing import Broker
-from tests.broker._calls import batch, fetch, image_of, produce, produce_request, values
-from tests.broker._wire import WireClient
+from tests.broker._calls import (
+    batch,
+    fetch,
+    fetch_request,
+    image_of,
+    only_partition,
+    produce,
+    produce_request,
+    values,
+)
+from tests.broker._wire import WireClient, until
 from tests.broker.conftest import MakeClient, unique_name
 
 SERVED = {handler.key: handler for handler in HANDLERS}
@@ -201,6 +212,39 @@ def test_a_handler_that_fails_closes_the_connection_and_logs(
         client.send(ListGroupsRequest(), 4)
         assert client.is_closed_by_broker()
     assert [record.getMessage() for record in caplog.records] == ["LIST_GROUPS v4 failed"]
+
+
+def test_so_does_one_that_fails_after_it_was_parked_and_the_others_go_on(
+    broker: Broker,
+    connect: MakeClient,
+    topic: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert broker.node is not None
+    services = broker.node.services
+    assert services is not None
+    unlucky, lucky, writer = connect(), connect(), connect()
+    before = len(services.purgatory)
+    unlucky.send(fetch_request(topic, 0, max_wait_ms=60_000, min_bytes=1, isolation=1), 12)
+    until(lambda: len(services.purgatory) == before + 1)
+    lucky.send(fetch_request(topic, 0, max_wait_ms=60_000, min_bytes=1), 12)
+    until(lambda: len(services.purgatory) == before + 2)
+    response = handler._Attempt.response
+
+    def broken(attempt: handler._Attempt) -> FetchResponse:
+        if attempt._committed_only:
+            raise RuntimeError("a bug of ours")
+        return response(attempt)
+
+    monkeypatch.setattr(handler._Attempt, "response", broken)
+    with caplog.at_level(logging.ERROR, logger="barnabas"):
+        produce(writer, topic, batch(b"x"))
+        assert unlucky.is_closed_by_broker()
+    assert values(only_partition(lucky.receive(FetchResponse))) == [b"x"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"an operation that waited for (('{topic}', 0),) failed"
+    ]
 
 
 def test_an_awaiting_handler_that_fails_does_so_too(

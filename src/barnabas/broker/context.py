@@ -1,5 +1,6 @@
 """One request in progress: who asks, what the broker offers to answer it, and the one way to answer."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.base.buffers import Buffer
@@ -56,6 +57,18 @@ class Context:
         self.connection.finish(
             self.ticket, encode_response(self.api_key, self.version, self.correlation_id, response)
         )
+
+    def guarded(self, attempt: Callable[[bool], bool]) -> Callable[[bool], bool]:
+        """The attempt of a request that is parked: if it fails, the client is not left without an answer."""
+
+        def guard(expired: bool) -> bool:
+            try:
+                return attempt(expired)
+            except Exception:
+                self.connection.close("a waiting request failed; see the log")
+                raise
+
+        return guard
 
     def drop(self) -> None:
         """The request gets no answer, as acks=0 wants it."""

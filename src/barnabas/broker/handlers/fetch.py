@@ -51,7 +51,7 @@ def handle(request: FetchRequest, ctx: Context) -> FetchResponse | None:
         ctx.reply(attempt.response())
         return True
 
-    services.purgatory.park(attempt.partition_keys(), request.max_wait_ms, again)
+    services.purgatory.park(attempt.partition_keys(), request.max_wait_ms, ctx.guarded(again))
     return None
 
 

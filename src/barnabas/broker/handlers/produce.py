@@ -275,7 +275,7 @@ def _answer(request: ProduceRequest, ctx: Context, result: _Appended) -> Produce
         return _replicated(result, ctx, expired)
 
     keys = [partition.topic_partition for partition, _, _ in result.pending]
-    ctx.services.purgatory.park(keys, request.timeout_ms, attempt)
+    ctx.services.purgatory.park(keys, request.timeout_ms, ctx.guarded(attempt))
     return None
 
 
