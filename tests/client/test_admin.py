@@ -1,5 +1,6 @@
 """The synchronous admin: the calls of the asynchronous one, and a life that leaves nothing behind."""
 
+import contextlib
 import gc
 import inspect
 import threading
@@ -7,12 +8,16 @@ import threading
 import pytest
 
 from barnabas.base.errors import ConfigFault
+from barnabas.base.types import TopicPartition
 from barnabas.client.admin import Admin
+from barnabas.client.admin_types import OffsetSpec
 from barnabas.client.aio_admin import Admin as AsyncAdmin
 from barnabas.client.errors import (
     ClientClosed,
+    KafkaError,
     NoBrokersAvailable,
 )
+from tests.client._faulty import faulty_broker
 from tests.client._kit import settings_for
 from tests.client._servers import ClientServer
 
@@ -91,3 +96,47 @@ def test_calls_go_on_after_the_broker_restarts(own_server: ClientServer, topic: 
         own_server.start()
         assert admin.describe_topic(topic).name == topic
         assert [each.name for each in admin.list_topics()] == [topic]
+
+
+@pytest.mark.slow
+class TestFaults:
+    """Calls that only read give their answer however the connection behaves."""
+
+    def test_cuts_and_resets_at_any_byte_are_survived(self) -> None:
+        with faulty_broker() as broker, Admin(settings_for(broker.bootstrap_servers)) as admin:
+            admin.create_topic("t", 3)
+            where = TopicPartition("t", 0)
+            for count in (*range(0, 200, 23), *range(200, 3_000, 311)):
+                broker.proxy.cut_after(count, reset=count % 2 == 0)
+                with contextlib.suppress(KafkaError):
+                    admin.list_groups(timeout_ms=20)
+                broker.proxy.heal()
+                assert len(admin.describe_topic("t").partitions) == 3
+                assert admin.list_offsets({where: OffsetSpec.LATEST})[where].offset == 0
+
+    def test_small_pieces_and_delays_change_nothing(self) -> None:
+        with faulty_broker() as broker, Admin(settings_for(broker.bootstrap_servers)) as admin:
+            broker.proxy.split(3)
+            admin.create_topic("t", 3)
+            broker.proxy.delay(2)
+            assert [each.name for each in admin.list_topics()] == ["t"]
+
+    def test_a_broker_that_falls_silent_is_given_up_and_asked_anew(self) -> None:
+        settings = {"request.timeout.ms": 100, "socket.connection.setup.timeout.ms": 100}
+        with faulty_broker() as broker, Admin(settings_for(broker.bootstrap_servers, **settings)) as admin:
+            broker.proxy.stall()
+            with pytest.raises(KafkaError) as caught:
+                admin.describe_topic("t", timeout_ms=300)
+            assert caught.value.retriable
+            broker.proxy.heal()
+            assert admin.list_topics() == []
+
+    def test_a_refused_port_is_tried_until_it_is_back(self) -> None:
+        with faulty_broker() as broker, Admin(settings_for(broker.bootstrap_servers)) as admin:
+            broker.proxy.refuse()
+            broker.proxy.cut()
+            with pytest.raises(KafkaError) as caught:
+                admin.list_topics(timeout_ms=200)
+            assert caught.value.retriable
+            broker.proxy.accept()
+            assert admin.list_topics() == []

@@ -1,11 +1,14 @@
 """Links: made when needed and made again, requests in order, every request ends, versions as agreed."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
+from barnabas.base.buffers import join_buffers
 from barnabas.client.config import ADMIN, ClientSettings, parse
 from barnabas.client.connections import Connections, Link
 from barnabas.client.dialing import Address, ConnectFailure
@@ -17,7 +20,10 @@ from barnabas.client.errors import (
     RequestTimedOut,
     UnsupportedByBroker,
 )
+from barnabas.net.errors import PeerGone
+from barnabas.net.peer import Peer
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.connection import encode_response
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
@@ -193,6 +199,30 @@ class TestLosingTheConnection:
             assert broker.connects == 2
 
         with_link(work)
+
+    @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+    @pytest.mark.parametrize("part", [0, 3, 1_000], ids=["nothing", "half an answer", "a whole answer"])
+    def test_a_reset_right_behind_bytes_is_noticed(self, loop: str, part: int) -> None:
+        async def main() -> None:
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                server.setblocking(False)
+                running = asyncio.get_running_loop()
+                peer = await Peer.connect(*server.getsockname(), client_id="test", timeout_ms=10_000)
+                accepted, _ = await running.sock_accept(server)
+                first, second = peer.send(beat(1), 0), peer.send(beat(2), 0)
+                await running.sock_recv(accepted, 1_000)
+                answer = encode_response(ApiKey.HEARTBEAT, 0, 0, HeartbeatResponse(error_code=1))
+                accepted.send(join_buffers(answer)[:part])
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                accepted.close()
+                if part == 1_000:
+                    assert (await first).message == HeartbeatResponse(error_code=1)
+                for each in (first, second)[part == 1_000 :]:
+                    with pytest.raises(PeerGone, match="Connection reset by peer"):
+                        await each
+                assert peer.is_closed
+
+        run(main(), loop)
 
     def test_an_answer_that_belongs_to_no_request_is_the_brokers_fault(self) -> None:
         async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:

@@ -8,6 +8,7 @@ No retries and no reconnecting: the caller knows what is safe to repeat.  One ca
 """
 
 import asyncio
+import os
 import socket
 from collections import deque
 from typing import Final, Self, TypeVar
@@ -38,6 +39,7 @@ class Peer:
         self._sending = SendQueue()
         self._waiting: deque[asyncio.Future[Response]] = deque()
         self._is_writing = False
+        self._reset_cause = ""  # taken off the socket by asking for it
         self._end: BarnabasError | None = None
         self._loop.add_reader(self._fd, self._on_readable)
 
@@ -130,23 +132,35 @@ class Peer:
             raise PeerTimeout(f"{self.address} did not answer {what} within {timeout_ms} ms") from error
 
     def _on_readable(self) -> None:
+        self._read()
+        # uvloop calls back only once for a connection that was reset, also when bytes from before the reset
+        # are left to read: then they and the end must be read now.
+        if self._waiting and (error := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
+            self._reset_cause = os.strerror(error)
+            while self._read():
+                pass
+            self._finish(PeerGone(self._gone_text(self._reset_cause)))
+
+    def _read(self) -> bool:
+        """Reads once; whether there were bytes and the connection goes on."""
         space = self._protocol.get_buffer()[:_READ_BYTES_MAX]
         try:
             count = self._sock.recv_into(space)
         except BlockingIOError:
-            return
+            return False
         except OSError as error:
             self._finish(PeerGone(self._gone_text(cause_of(error))))
-            return
+            return False
         if count == 0:
-            self._finish(PeerGone(self._gone_text("it was closed by the other side")))
-            return
+            self._finish(PeerGone(self._gone_text(self._reset_cause or "it was closed by the other side")))
+            return False
         for response in self._protocol.buffer_updated(count):
             future = self._waiting.popleft()
             if not future.done():
                 future.set_result(response)
         if self._protocol.fault is not None:
             self._finish(PeerFault(f"{self.address} sent what no broker may: {self._protocol.fault}"))
+        return self._end is None
 
     def _send(self) -> None:
         self._sending.push(self._protocol.data_to_send())
