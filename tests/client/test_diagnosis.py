@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.client.diagnosis import what_listens_at
 from barnabas.client.dialing import Address
-from tests.client._fake import Talk, not_a_broker, rubbish, rude, tls_alert, web
+from tests.client._fake import FakeBroker, Talk, not_a_broker, rubbish, rude, tls_alert, web
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,14 @@ def test_nothing_is_said_about_what_says_nothing() -> None:
         async with not_a_broker(rude) as port:
             assert await what_listens_at(Address("127.0.0.1", port)) is None
         assert await what_listens_at(Address("127.0.0.1", 1)) is None
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_answers_after_all_is_not_slandered() -> None:
+    async def main() -> None:
+        async with FakeBroker() as broker:
+            assert await what_listens_at(Address("127.0.0.1", broker.port)) is None
 
     asyncio.run(main())
 

@@ -5,6 +5,7 @@ Asked only after a failure, on connections of its own; never raises, never waits
 
 import asyncio
 import contextlib
+import struct
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,8 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 __all__ = ["Finding", "what_listens_at"]
 
 _WAIT_S: Final = 1.0
+_ANSWER: Final = struct.Struct(">iih")
+_ANSWER_BYTES_MAX: Final = 1_000_000
 _TLS_ALERT: Final = 0x15
 _TLS_HANDSHAKE: Final = 0x16
 
@@ -39,6 +42,8 @@ async def what_listens_at(address: Address) -> Finding | None:
             return Finding("protocol", "a web server (HTTP) answers there, not a Kafka broker")
         if len(first) >= 2 and first[0] in (_TLS_ALERT, _TLS_HANDSHAKE) and first[1] == 3:
             return _TLS
+        if len(first) >= _ANSWER.size and _looks_like_kafka(first):
+            return None  # it does now: what failed before was something else
         if await _speaks_tls(address):
             return _TLS
         if first:
@@ -46,6 +51,12 @@ async def what_listens_at(address: Address) -> Finding | None:
             return Finding("protocol", f"what answers there is not a Kafka broker; it begins with {shown!r}")
         return None
     return None
+
+
+def _looks_like_kafka(first: bytes) -> bool:
+    """Whether this is how an answer to our request begins: a sane size, our correlation id, an error code."""
+    size, correlation_id, _ = _ANSWER.unpack_from(first)
+    return _ANSWER.size - 4 <= size < _ANSWER_BYTES_MAX and correlation_id == 0
 
 
 async def _first_bytes(address: Address) -> bytes:
