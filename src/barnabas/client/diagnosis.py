@@ -55,6 +55,8 @@ async def what_listens_at(address: Address) -> Finding | None:
 
 def _looks_like_kafka(first: bytes) -> bool:
     """Whether this is how an answer to our request begins: a sane size, our correlation id, an error code."""
+    size: int
+    correlation_id: int
     size, correlation_id, _ = _ANSWER.unpack_from(first)
     return _ANSWER.size - 4 <= size < _ANSWER_BYTES_MAX and correlation_id == 0
 
