@@ -59,6 +59,7 @@ class ProducerBatch(BatchBase):
         "is_sent",
         "is_urgent",
         "last_error",
+        "may_be_written",
         "number",
         "reserved",
         "retry_at_ms",
@@ -92,6 +93,8 @@ class ProducerBatch(BatchBase):
         self.is_sent = False
         """In a request that is not answered yet."""
         self.last_error: Exception | None = None
+        self.may_be_written = False
+        """A request with it got no answer, or one that leaves it open."""
         self.identity = NO_ID
         self.sequence = NO_SEQUENCE
         self.was_reset = False

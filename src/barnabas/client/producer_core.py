@@ -14,6 +14,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from barnabas.base.clock import Clock, SystemClock
@@ -83,6 +84,7 @@ class ProducerCore:
             self.appender, self.pool, self.limits, self._clock, wake=self.wake, may_wait=self._may_wait
         )
         self.metrics: Final = ProducerMetrics(self._clock)
+        self._learning: dict[str, asyncio.Task[TopicInfo]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread_id = 0
         self._is_woken = False
@@ -163,6 +165,8 @@ class ProducerCore:
             pass
         finally:
             sender.close(ClientClosed("the producer was closed before the record was acknowledged"))
+            for task in self._learning.values():
+                task.cancel()
             await cluster.close()
             self._interceptors.close()
         return sender.failures.take()
@@ -184,13 +188,28 @@ class ProducerCore:
         assert self.cluster is not None, "started"
         if self.is_closed:
             raise ClientClosed
-        info = await self.cluster.topic(name, timeout_ms=self.settings.integer("max.block.ms"))
+        info = await self._topic_info(self.cluster, name)
         if partition is not None and partition >= len(info.partitions):
             await self.cluster.refresh([name])
             info = self.cluster.metadata.topics.get(name, info)
         if self.is_closed:
             raise ClientClosed
         return self.accumulator.update_topic(info)
+
+    async def _topic_info(self, cluster: Cluster, name: str) -> TopicInfo:
+        """What metadata says about a topic; all who ask at the same time wait for one answer."""
+        task = self._learning.get(name)
+        if task is None:
+            timeout_ms = self.settings.integer("max.block.ms")
+            task = asyncio.get_running_loop().create_task(cluster.topic(name, timeout_ms=timeout_ms))
+            self._learning[name] = task
+            task.add_done_callback(partial(self._learnt, name))
+        return await asyncio.shield(task)
+
+    def _learnt(self, name: str, task: "asyncio.Task[TopicInfo]") -> None:
+        del self._learning[name]
+        if not task.cancelled():
+            task.exception()  # seen: whoever still waits gets it
 
     async def partitions_for(self, name: str) -> tuple[PartitionInfo, ...]:
         await self.learn(name)

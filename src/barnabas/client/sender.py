@@ -12,7 +12,6 @@ Everything here runs on the client's event loop; only `wake` may be called from 
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -22,28 +21,24 @@ from barnabas.base.types import ZERO_UUID, Uuid
 from barnabas.client import delivery
 from barnabas.client.accumulator import NO_LEADER, Accumulator, ProducerLane
 from barnabas.client.cluster import Cluster
+from barnabas.client.doubts import was_written
 from barnabas.client.errors import (
     BadAnswer,
     ClientClosed,
     KafkaError,
     SendTimeout,
     UnsupportedByBroker,
-    error_for,
 )
+from barnabas.client.flushes import Flush
 from barnabas.client.outcomes import Failures, delivery_error
-from barnabas.client.producer_batch import Compression, Identity, ProducerBatch
+from barnabas.client.produce_requests import AnswersByPartition, produce_request
+from barnabas.client.producer_batch import Compression, ProducerBatch
+from barnabas.client.producer_id import new_identity
 from barnabas.client.producer_metrics import ProducerMetrics
 from barnabas.client.sequences import Sequences
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.codes import ErrorCode
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.protocol.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.protocol.schema import Message
 from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.codecs import Codec
@@ -52,11 +47,16 @@ __all__ = ["Sender", "SenderSettings"]
 
 _log: Final = logging.getLogger("barnabas.client.producer")
 
-_NAMES_UP_TO: Final = 12  # Produce versions above carry only topic ids
 _ZSTD_FROM: Final = 7
 _IDLE_MS: Final = 3_600_000
 _LEADER_POLL_MS: Final = 100
 _NO_OFFSET: Final = -1
+# After these a batch may be in the log: nothing came back, or not all that acks=all asks for was done.
+_LEAVES_OPEN: Final = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+)
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
@@ -81,24 +81,6 @@ class _Broker:
     def __init__(self) -> None:
         self.in_flight = 0
         self.not_before_ms = 0  # it asked us to wait (KIP-219)
-
-
-class _Flush:
-    """The batches that a flush still waits for."""
-
-    __slots__ = ("done", "pending")
-
-    def __init__(self, batches: Iterable[ProducerBatch], done: "asyncio.Future[None]") -> None:
-        self.pending: Final = set(batches)
-        self.done: Final = done
-        self.left(None, ())
-
-    def left(self, batch: ProducerBatch | None, parts: Iterable[ProducerBatch]) -> None:
-        if batch in self.pending:
-            self.pending.discard(batch)
-            self.pending.update(parts)
-        if not self.pending and not self.done.done():
-            self.done.set_result(None)
 
 
 class Sender:
@@ -127,7 +109,8 @@ class Sender:
         self._turn = 0
         self._is_pumping = False
         self._is_closed = False
-        self._flushes: list[_Flush] = []
+        self._flushes: list[Flush] = []
+        self._looking: set[asyncio.Task[bool | None]] = set()
         self.failures: Final = Failures()
 
     @property
@@ -229,24 +212,15 @@ class Sender:
 
     def _transmit(self, node: int, broker: _Broker, batches: list[ProducerBatch], now_ms: int) -> None:
         settings = self._settings
-        topics: dict[str, TopicProduceData] = {}
-        records = size = 0
-        all_have_ids = True
+        sealed: list[bytearray] = []
         for batch in batches:
-            data = topics.get(batch.topic)
-            if data is None:
-                topic_id = self._topic_id(batch.topic)
-                all_have_ids = all_have_ids and topic_id != ZERO_UUID
-                data = topics[batch.topic] = TopicProduceData(name=batch.topic, topic_id=topic_id)
             plain_bytes = batch.size_bytes
-            sealed = batch.seal(settings.compression)
-            data.partition_data.append(PartitionProduceData(index=batch.partition, records=sealed))
-            self._note_sent(batch, plain_bytes, len(sealed), now_ms)
-            records += batch.count
-            size += len(sealed)
-        request = ProduceRequest(
-            acks=settings.acks, timeout_ms=settings.request_timeout_ms, topic_data=list(topics.values())
+            sealed.append(batch.seal(settings.compression))
+            self._note_sent(batch, plain_bytes, len(sealed[-1]), now_ms)
+        request, version_max = produce_request(
+            batches, sealed, self._topic_id, acks=settings.acks, timeout_ms=settings.request_timeout_ms
         )
+        records, size = sum(batch.count for batch in batches), sum(map(len, sealed))
         self._metrics.sent(records, size, now_ms)
         broker.in_flight += 1
         if (refusal := self._refusal(node)) is not None:
@@ -256,7 +230,7 @@ class Sender:
             answer = self._cluster.send(
                 node,
                 request,
-                version_max=None if all_have_ids else _NAMES_UP_TO,
+                version_max=version_max,
                 answered=settings.acks != 0,
             )
         answer.add_done_callback(partial(self._answered, broker, batches, now_ms))
@@ -324,14 +298,9 @@ class Sender:
             for batch in batches:
                 self._complete(batch, _NO_OFFSET, -1)
             return
-        found: dict[tuple[str | Uuid, int], PartitionProduceResponse] = {}
-        for topic in response.responses:
-            for part in topic.partition_responses:
-                found[topic.name or topic.topic_id, part.index] = part
+        found = AnswersByPartition(response)
         for batch in batches:
-            answer = found.get((batch.topic, batch.partition)) or found.get(
-                (self._topic_id(batch.topic), batch.partition)
-            )
+            answer = found.get(batch, self._topic_id(batch.topic))
             if answer is None:
                 missing = BadAnswer(f"{batch.topic}-{batch.partition}: the broker's answer leaves it out")
                 self._refused(batch, missing, _NO_OFFSET, now_ms)
@@ -345,22 +314,33 @@ class Sender:
         if batch.is_done:
             return  # given up while it was on its way
         batch.last_error = error
+        if error.code in _LEAVES_OPEN:
+            batch.may_be_written = True
         if error.refreshes_metadata:
             self._cluster.want_refresh()
+        if batch.may_be_written and self._is_about_a_gap(batch, error):
+            self._look_for(batch, error, log_start_offset)
+        else:
+            self._decide(batch, error, log_start_offset, now_ms)
+
+    def _decide(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int, now_ms: int) -> None:
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             # Written long ago: the broker remembers the fact and not the place.
             self._complete(batch, _NO_OFFSET, -1)
         elif error.code in _TOO_LARGE and batch.count > 1:
             self._split(batch, now_ms)
         elif self._may_retry(batch, error, log_start_offset):
-            self._metrics.retries += batch.count
-            batch.attempts += 1
-            batch.retry_at_ms = now_ms + self._backoff_ms(batch.attempts)
-            self._accumulator.requeue(batch)
-            _log.debug("%r is sent again: %s", batch, error)
+            self._retry(batch, error, now_ms)
         else:
             unknown = error.retriable or isinstance(error, BadAnswer | ClientClosed)
             self._fail(batch, error, may_be_written=unknown)
+
+    def _retry(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
+        self._metrics.retries += batch.count
+        batch.attempts += 1
+        batch.retry_at_ms = now_ms + self._backoff_ms(batch.attempts)
+        self._accumulator.requeue(batch)
+        _log.debug("%r is sent again: %s", batch, error)
 
     def _may_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
         if batch.attempts >= self._settings.retries or self._is_closed:
@@ -387,7 +367,43 @@ class Sender:
         self._accumulator.release(batch)
         batch.forget_bytes()
         for flush in self._flushes:
-            flush.left(batch, [part for _, part in parts])
+            flush.split(batch, [part for _, part in parts])
+
+    def _is_about_a_gap(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        return (
+            error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and self._sequences is not None
+            and self._sequences.sees_gap(batch)
+        )
+
+    def _look_for(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> None:
+        """Asks the leader for a batch that is missing or written already, see `doubts`."""
+        self._in_requests[batch] = None  # it still expires
+        task = self._loop.create_task(was_written(self._cluster, self._lane(batch).leader, batch))
+        self._looking.add(task)
+        task.add_done_callback(partial(self._looked_for, batch, error, log_start_offset))
+
+    def _looked_for(
+        self,
+        batch: ProducerBatch,
+        error: KafkaError,
+        log_start_offset: int,
+        task: "asyncio.Task[bool | None]",
+    ) -> None:
+        self._looking.discard(task)
+        self._in_requests.pop(batch, None)
+        if batch.is_done or task.cancelled():
+            return
+        now_ms = self._clock.monotonic_ms()
+        match task.result():
+            case True:
+                _log.debug("%r was written, its answer lost", batch)
+                self._complete(batch, _NO_OFFSET, -1)
+            case False:
+                self._decide(batch, error, log_start_offset, now_ms)
+            case None:
+                self._retry(batch, error, now_ms)
+        self.pump()
 
     # --- outcomes
 
@@ -424,12 +440,12 @@ class Sender:
         self._accumulator.release(batch)
         delivery.finish(batch, base_offset=base_offset, append_time_ms=append_time_ms, error=error)
         for flush in list(self._flushes):
-            flush.left(batch, ())
+            flush.finished(batch)
 
     async def flush(self) -> None:
         """Sends everything without lingering and waits for the outcome of what was there at the call."""
         accumulator = self._accumulator
-        flush = _Flush(list(accumulator.incomplete), self._loop.create_future())
+        flush = Flush(accumulator.incomplete, self._loop.create_future())
         accumulator.flushes += 1
         self._flushes.append(flush)
         try:
@@ -448,20 +464,9 @@ class Sender:
 
     async def _obtain_id(self) -> None:
         assert self._sequences is not None
-        response = await self._cluster.retry(
-            self._request_id, timeout_ms=self._accumulator.limits.delivery_timeout_ms
-        )
-        self._sequences.adopt(Identity(response.producer_id, response.producer_epoch))
-
-    async def _request_id(self) -> InitProducerIdResponse:
-        node = await self._cluster.any_node()
-        answer = await self._cluster.request(
-            node, InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
-        )
-        assert isinstance(answer, InitProducerIdResponse), answer
-        if answer.error_code != ErrorCode.NONE:
-            raise error_for(answer.error_code, subject="producer id")
-        return answer
+        limit_ms = self._accumulator.limits.delivery_timeout_ms
+        identity = await self._cluster.retry(lambda: new_identity(self._cluster), timeout_ms=limit_ms)
+        self._sequences.adopt(identity)
 
     def _id_came(self, task: "asyncio.Task[None]") -> None:
         self._asking_id = None
@@ -487,6 +492,6 @@ class Sender:
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._asking_id is not None:
-            self._asking_id.cancel()
+        for task in [*self._looking, *([] if self._asking_id is None else [self._asking_id])]:
+            task.cancel()
         self.fail_all(error)

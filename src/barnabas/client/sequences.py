@@ -120,9 +120,18 @@ class Sequences:
             partition.acked = batch.sequence + batch.count - 1 & _MASK
         partition.acked_offset = max(partition.acked_offset, last_offset)
 
+    def sees_gap(self, batch: ProducerBatch) -> bool:
+        """Whether OUT_OF_ORDER_SEQUENCE_NUMBER for this batch is about the batch itself.
+
+        Behind a batch that was refused it is not: it only has to wait for that one.
+        """
+        partition = self._of(batch)
+        if partition.unresolved is None:
+            return not batch.was_reset and partition.follows_acked(batch.sequence)
+        return partition.unresolved == batch.sequence
+
     def may_retry(self, batch: ProducerBatch, code: ErrorCode, log_start_offset: int) -> bool:
         """Whether a refused batch can be sent again; asks for a new epoch where the numbers have a gap."""
-        partition = self._of(batch)
         if code is ErrorCode.UNKNOWN_PRODUCER_ID:
             # The broker forgot us.  Without a log start we cannot know why and ask again; a batch that was
             # numbered anew meanwhile is right already.
@@ -130,11 +139,7 @@ class Sequences:
                 self._want_restart(batch)
             return True
         if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            if partition.unresolved is None:
-                # Behind a batch that was refused this is no gap: it only has to wait for that one.
-                if not batch.was_reset and partition.follows_acked(batch.sequence):
-                    self._want_restart(batch)
-            elif partition.unresolved == batch.sequence:
+            if self.sees_gap(batch):
                 self._want_restart(batch)
             return True
         if code is ErrorCode.INVALID_PRODUCER_EPOCH and batch.was_reset:

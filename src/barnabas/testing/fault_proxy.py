@@ -65,6 +65,8 @@ class FaultProxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._open = asyncio.Event()  # clear while stalled
         self._open.set()
+        self._answers_open = asyncio.Event()
+        self._answers_open.set()
         self._refuses = False
         self._piece_bytes = _READ_BYTES
         self._delay_s = 0.0
@@ -136,12 +138,22 @@ class FaultProxy:
 
         self._do(change)
 
-    def stall(self) -> None:
-        """Nothing passes until `resume`; connections stay up."""
-        self._do(self._open.clear)
+    def stall(self, *, answers_only: bool = False) -> None:
+        """Nothing passes until `resume`, or only what clients send; connections stay up."""
+
+        def change() -> None:
+            self._answers_open.clear()
+            if not answers_only:
+                self._open.clear()
+
+        self._do(change)
 
     def resume(self) -> None:
-        self._do(self._open.set)
+        def change() -> None:
+            self._open.set()
+            self._answers_open.set()
+
+        self._do(change)
 
     def refuse(self) -> None:
         """Ends new connections as soon as they come about, until `accept`."""
@@ -184,6 +196,7 @@ class FaultProxy:
             self._delay_s = 0.0
             self._cut_after = None
             self._open.set()
+            self._answers_open.set()
 
         self._do(change)
 
@@ -241,12 +254,17 @@ class FaultProxy:
         pipe = _Pipe(client, broker)
         self._pipes.add(pipe)
         try:
-            await asyncio.gather(self._pass(pipe, reader, broker), self._pass(pipe, from_broker, client))
+            await asyncio.gather(
+                self._pass(pipe, reader, broker, self._open),
+                self._pass(pipe, from_broker, client, self._answers_open),
+            )
         finally:
             self._pipes.discard(pipe)
             pipe.end(reset=False)
 
-    async def _pass(self, pipe: _Pipe, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, pipe: _Pipe, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event
+    ) -> None:
         """Carries one direction until it ends; then the other ends too."""
         try:
             while data := await reader.read(_READ_BYTES):
@@ -254,7 +272,7 @@ class FaultProxy:
                     piece = data[start : start + self._piece_bytes]
                     if self._delay_s:
                         await asyncio.sleep(self._delay_s)
-                    await self._open.wait()
+                    await gate.wait()
                     limit = self._cut_after
                     if limit is not None and pipe.passed_bytes + len(piece) >= limit:
                         writer.write(piece[: max(limit - pipe.passed_bytes, 0)])
