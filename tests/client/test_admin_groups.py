@@ -85,7 +85,9 @@ class TestGroups:
                         raise error_for(answer.error_code, answer.error_message)
 
                 await cluster.retry(joined, timeout_ms=10_000)
-                found = await aio.describe_group(group)
+                async with asyncio.timeout(30):
+                    while not (found := await aio.describe_group(group)).members[0].target:
+                        await asyncio.sleep(0.01)  # the coordinator assigns beside the join
                 assert (found.type, found.protocol_type) == ("consumer", "consumer")
                 (member,) = found.members
                 assert member.subscription == (topic,)

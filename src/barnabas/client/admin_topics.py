@@ -1,6 +1,13 @@
-"""Admin calls about topics: create, delete, list, describe, add partitions."""
+"""Admin calls about topics: create, delete, list, describe, add partitions.
 
-from collections.abc import Iterable, Mapping
+A change is made by the controller and reaches the other brokers a moment later.  Calls that change topics
+wait for that moment, so that what follows sees the change; if it does not come, they return all the same.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
 
 from barnabas.base.types import Uuid
 from barnabas.client.admin_base import AdminBase, answer_of
@@ -29,6 +36,8 @@ from barnabas.protocol.messages.delete_topics import (
 )
 
 __all__ = ["TopicCalls"]
+
+_SEEN_WITHIN_S: Final = 2.0
 
 
 class TopicCalls(AdminBase):
@@ -60,7 +69,10 @@ class TopicCalls(AdminBase):
                 for found in answer_of(answer, CreateTopicsResponse).topics
             }
 
-        return await self._each(wanted, ask, timeout_ms)
+        made = await self._each(wanted, ask, timeout_ms)
+        if not validate_only:
+            await self._until_seen(made.succeeded, _is_ready)
+        return made
 
     async def create_topic(
         self,
@@ -99,7 +111,9 @@ class TopicCalls(AdminBase):
                 if found.name is not None
             }
 
-        return await self._each(names, ask, timeout_ms)
+        deleted = await self._each(names, ask, timeout_ms)
+        await self._until_seen(deleted.succeeded, lambda topic: topic is None)
+        return deleted
 
     async def list_topics(
         self, *, internal: bool = False, timeout_ms: int | None = None
@@ -166,7 +180,34 @@ class TopicCalls(AdminBase):
                 for found in answer_of(answer, CreatePartitionsResponse).results
             }
 
-        return await self._each(totals, ask, timeout_ms)
+        grown = await self._each(totals, ask, timeout_ms)
+        if not validate_only:
+            for name in grown.succeeded:
+                await self._until_seen([name], partial(_has, totals[name]))
+        return grown
+
+    async def _until_seen(self, names: Iterable[str], seen: "Callable[[TopicInfo | None], bool]") -> None:
+        """Waits until a broker shows the topics as they should be now, but not for long."""
+        wanted = list(names)
+        backoff = self._cluster.retry_backoff()
+        try:
+            async with asyncio.timeout(_SEEN_WITHIN_S):
+                while wanted:
+                    await self._cluster.refresh(wanted)
+                    topics = self._cluster.metadata.topics
+                    wanted = [name for name in wanted if not seen(topics.get(name))]
+                    if wanted:
+                        await asyncio.sleep(backoff.next_ms() / 1000)
+        except (TimeoutError, KafkaError):
+            return  # the change is made; who asks next may have to ask again
+
+
+def _is_ready(topic: TopicInfo | None) -> bool:
+    return topic is not None and all(part.has_leader for part in topic.partitions)
+
+
+def _has(count: int, topic: TopicInfo | None) -> bool:
+    return topic is not None and len(topic.partitions) >= count
 
 
 def _new_topic(topic: NewTopic | str) -> NewTopic:
