@@ -2,13 +2,13 @@
 
 from typing import ClassVar
 
-from tests.conformance._transactions import TransactionScenarios
+from tests.conformance._transactions import CoreScenarios, TransactionScenarios
 
 
 class TestTransactions(TransactionScenarios):
     CLIENT = "java"
 
 
-class TestTransactionsOfVersion1(TransactionScenarios):
+class TestTransactionsOfVersion1(CoreScenarios):
     CLIENT = "java"
     SETTINGS: ClassVar = {"barnabas.transaction.version": "0"}

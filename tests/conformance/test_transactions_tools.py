@@ -1,5 +1,6 @@
-"""kafka-transactions.sh against the broker: what is open, by whom, and how to end it."""
+"""Kafka's own tools for transactions: what is open, how to end it, and a copier that aborts at random."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,9 @@ from tests.conformance._transactions import SETTINGS, Scene, start_driver
 from tests.conformance.test_java_tools import Tools
 
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
+COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
+COPIED = 300
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +63,34 @@ def test_an_open_transaction_is_listed_described_and_aborted(
     producers = tools.at(TRANSACTIONS, "describe-producers", "--topic", topic, "--partition", "0")
     assert producers.splitlines()[-1].split()[-1] == "0", "the transaction began at offset 0"
 
+    files = ",".join(str(path) for path in running.data_dir.glob("__transaction_state-*/*.log"))
+    stored = tools.run(DUMP, "--transaction-log-decoder", "--files", files)
+    assert re.search(r'"transactionalId":"hanging".*"transactionStatus":1', stored)
+
     tools.at(TRANSACTIONS, "abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
     after = tools.at(TRANSACTIONS, "describe-producers", "--topic", topic, "--partition", "0")
     assert after.splitlines()[-1].split()[-1] == "None"
     scene.producer().write(topic, "end")
     assert scene.read(topic, 1) == ["end"]
+
+
+def test_a_copier_that_aborts_at_random_copies_everything_once(
+    running: Server, driver: Client, tools: Tools
+) -> None:
+    scene = Scene(running, driver)
+    source, target = scene.topic(), scene.topic()
+    numbers = [str(number) for number in range(COPIED)]
+    scene.producer().write(source, *numbers)
+    options = {
+        "--transactional-id": "copier",
+        "--input-topic": source,
+        "--input-partition": "0",
+        "--output-topic": target,
+        "--broker-list": running.bootstrap_servers,
+        "--max-messages": str(COPIED),
+        "--transaction-size": "17",
+        "--consumer-group": "copiers",
+    }
+    tools.run(COPIER, *(word for pair in options.items() for word in pair), "--enable-random-aborts")
+    scene.producer().write(target, "end")
+    assert scene.read(target, COPIED + 1) == [*numbers, "end"]

@@ -104,7 +104,8 @@ class TransactionCoordinator:
         transactions = load.transactions()
         for transaction in transactions:
             self.table.add(transaction)
-        LOG.info("partition %d: loaded %d transactional ids", load.partition, len(transactions))
+        if transactions:
+            LOG.info("partition %d: loaded %d transactional ids", load.partition, len(transactions))
         for fault in load.faults:
             LOG.error("partition %d: %s", load.partition, fault)
         for transaction in transactions:
