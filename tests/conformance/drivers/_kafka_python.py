@@ -45,7 +45,7 @@ class GroupConsumer(_driver.Consumer):
         try:
             found = raws_of(self._consumer.poll(timeout_ms=POLL_MS))
         except KafkaConnectionError:
-            # Version 3 gives up a poll when a broker that restarts refuses the connection; its users poll again.
+            # Version 3 gives up a poll when a restarting broker refuses the connection; its users poll again.
             found = []
         self.rebalances = self._listener.count
         return found
