@@ -87,7 +87,7 @@ class TestGroups:
                 await cluster.retry(joined, timeout_ms=10_000)
                 async with asyncio.timeout(30):
                     while not (found := await aio.describe_group(group)).members[0].target:
-                        await asyncio.sleep(0.01)  # the coordinator assigns beside the join
+                        pass  # the coordinator assigns beside the join
                 assert (found.type, found.protocol_type) == ("consumer", "consumer")
                 (member,) = found.members
                 assert member.subscription == (topic,)
