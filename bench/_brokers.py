@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Iterator
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public by its docs
+
 from tests._kafka import SERVER_JVM, KafkaServer
 from tests.conformance._servers import BarnabasServer, Server, cpu_seconds, resident_bytes
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+
 from tests.conformance._setup import kcat
 
 TIMEOUT_S = 120

@@ -16,17 +16,17 @@ import uuid
 from collections.abc import Callable
 
 from confluent_kafka import Producer
-from tests._kafka import SERVER_JVM, KafkaServer, why_missing
-from tests.broker._calls import now_ms, produce_request
-from tests.broker._transactions import TransactionalProducer
-from tests.broker._wire import WireClient
-from tests.conformance._servers import BarnabasServer
 
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.records.builder import build_batch
 from bench._brokers import SETTINGS, Server, create_topic
 from bench._raw import await_leaders, percentile
+from tests._kafka import SERVER_JVM, KafkaServer, why_missing
+from tests.broker._calls import now_ms, produce_request
+from tests.broker._transactions import TransactionalProducer
+from tests.broker._wire import WireClient
+from tests.conformance._servers import BarnabasServer
 
 Metrics = dict[str, float]
 RECORDS = 1_000

@@ -1,4 +1,4 @@
-"""The client for asyncio: `Producer`, `Consumer` and `Admin` with the names and methods of the blocking ones."""
+"""The client for asyncio: `Producer`, `Consumer`, `Admin` with the names and methods of the blocking ones."""
 
 from barnabas.client.aio import Admin, Consumer, Producer
 
