@@ -78,16 +78,17 @@ class TestGroups:
                     topic_partitions=[],
                 )
 
-                async def joined() -> None:
+                async def beat() -> None:
                     answer = await cluster.request(node, join)
                     assert isinstance(answer, ConsumerGroupHeartbeatResponse)
                     if answer.error_code:
                         raise error_for(answer.error_code, answer.error_message)
+                    join.member_epoch = answer.member_epoch
 
-                await cluster.retry(joined, timeout_ms=10_000)
+                await cluster.retry(beat, timeout_ms=10_000)
                 async with asyncio.timeout(30):
                     while not (found := await aio.describe_group(group)).members[0].target:
-                        pass  # the coordinator assigns beside the join
+                        await beat()  # the coordinator assigns beside the join, when it knows the topic
                 assert (found.type, found.protocol_type) == ("consumer", "consumer")
                 (member,) = found.members
                 assert member.subscription == (topic,)
