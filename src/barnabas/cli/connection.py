@@ -19,6 +19,7 @@ import click
 if TYPE_CHECKING:
     from barnabas.base.config import ConfigTable
     from barnabas.client.admin import Admin
+    from barnabas.client.config import ClientSettings
     from barnabas.client.consumer import Consumer
     from barnabas.client.producer import Producer
 
@@ -72,6 +73,12 @@ class Connection:
         from barnabas.client.consumer import Consumer
 
         return Consumer(self._settings(defaults, CONSUMER))
+
+    def client_settings(self) -> "ClientSettings":
+        """The settings common to all clients, parsed.  Raises ConfigFault."""
+        from barnabas.client.config import ADMIN, parse
+
+        return parse(ADMIN, self._settings({}, ADMIN))
 
     def setting(self, name: str) -> str | None:
         """What the user set, None when nothing."""

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -21,6 +22,12 @@ COMMANDS = {
     "produce": "Send lines of stdin or files as records.",
     "consume": "Print records of topics.",
     "groups": "List, describe, move and delete consumer groups.",
+    "configs": "Show and change settings of topics and brokers.",
+    "offsets": "Show first, last and other offsets of topics.",
+    "delete-records": "Delete the oldest records of partitions.",
+    "cluster": "Show the brokers and what they hold.",
+    "perf": "Measure how fast producing and consuming is.",
+    "doctor": "Say what keeps a client from using a broker, and how to mend it.",
     "log": "Look into the files of a log: dump, verify.",
     "version": "Say which version this is and which record kernel runs.",
 }
@@ -40,12 +47,34 @@ class LazyGroup(click.Group):
         command: click.Command = module.command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command; an end that the user or the reader of our output chose is no fault to report."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():
+                click.echo(err=True)  # behind the ^C that the terminal shows
+            raise click.exceptions.Exit(130) from None
+        except BrokenPipeError:
+            # The reader of our output went away (`| head`), and nothing is left to tell it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(0) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+EPILOG = """
+\b
+Every command that talks to a broker takes -b HOST:PORT; without it $BARNABAS_BOOTSTRAP, else localhost:9092.
+Completion: eval "$(_BARNABAS_COMPLETE=bash_source barnabas)" in bash; zsh_source, fish_source elsewhere.
+"""
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
     """Barnabas: a broker that speaks the Kafka wire protocol, and the tools around it."""
 
@@ -62,8 +91,4 @@ def run(arguments: Sequence[str]) -> int:
     except BarnabasError as error:
         click.echo(f"barnabas: {error}", err=True)
         return 1
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): not a fault, and nothing is left to tell it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code if isinstance(code, int) else 0
