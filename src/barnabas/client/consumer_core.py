@@ -189,6 +189,7 @@ class ConsumerCore:
         state = self.subscription.state(tp)
         at = OffsetAndMetadata(to) if isinstance(to, int) else to
         state.seek(at.offset, epoch=at.leader_epoch, validate=True)
+        self.positions.adopt_epoch(state)
         self._on_partitions()
 
     async def seek_to_time(self, partitions: Collection[TopicPartition], timestamp: int) -> None:

@@ -282,6 +282,7 @@ class Fetcher:
         if data.preferred_read_replica >= 0:
             state.preferred_node = data.preferred_read_replica
             state.preferred_until_ms = self._cluster.clock.monotonic_ms() + self._max_age_ms
+            self._wake_soon()
             return False
         records = data.records
         if records is None or not len(records):
@@ -323,9 +324,11 @@ class Fetcher:
             state.retry_at_ms = self._cluster.clock.monotonic_ms() + self._retry_ms
             state.preferred_node = UNKNOWN
             self._cluster.want_refresh()
+            self._wake_soon()
             return False
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and state.preferred_node != UNKNOWN:
             state.preferred_node = UNKNOWN  # the follower may lag behind; the leader has the last word
+            self._wake_soon()
             return False
         state.has_fault = True
         self._queue.add(
@@ -357,6 +360,11 @@ class Fetcher:
         for state in self._subscription.partitions.values():
             if state.preferred_node == node:
                 state.preferred_node = UNKNOWN
+                self._wake_soon()
+
+    def _wake_soon(self) -> None:
+        """A partition is read from another broker from now on, which may have no lane yet."""
+        asyncio.get_running_loop().call_soon(self.wake)
 
     def _count(self, latency_ms: float) -> None:
         counters = self.counters

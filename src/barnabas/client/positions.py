@@ -190,7 +190,7 @@ class Positions:
                 self.reset(state, "no offset is committed")
             else:
                 state.seek(found.offset, epoch=found.leader_epoch, validate=True)
-                self._adopt_epoch(state)
+                self.adopt_epoch(state)
 
     async def _look_up(self, states: list[PartitionState]) -> bool:
         wanted = {state.topic_partition: state.reset.timestamp for state in states if state.reset is not None}
@@ -209,7 +209,7 @@ class Positions:
             found = outcome.found.get(state.topic_partition)
             if found is not None and found.offset != UNKNOWN:
                 state.seek(found.offset)
-                self._adopt_epoch(state)
+                self.adopt_epoch(state)
         return self._report(outcome.failed)
 
     async def _validate(self, states: list[PartitionState]) -> bool:
@@ -269,7 +269,8 @@ class Positions:
         info = _info(self._cluster.metadata, state.topic_partition)
         return UNKNOWN if info is None else info.leader_epoch
 
-    def _adopt_epoch(self, state: PartitionState) -> None:
+    def adopt_epoch(self, state: PartitionState) -> None:
+        """The position is new, so it needs no comparison with the leader that there is now."""
         state.leader_epoch = self._current_epoch(state)
 
 
