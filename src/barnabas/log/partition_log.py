@@ -538,8 +538,8 @@ class PartitionLog(ReadableLog):
         for file in self.segments.active.files_to_sync():
             self._files.sync(file)
         self.epochs.write()
-        if self._snapshots.offsets[-1:] != [self.log_end_offset]:
-            self._snapshots.write(self.producers, self.log_end_offset, sync=True)
+        # Even if there is one of this offset: a crash in between may have forgotten what it remembers.
+        self._snapshots.write(self.producers, self.log_end_offset, sync=True)
         self.release()
         for _, paths in self._removals:
             for path in paths:
