@@ -379,6 +379,19 @@ class TestEnds:
 
         run(main(), loop)
 
+    def test_a_reset_right_behind_half_a_request_is_noticed(self, loop: str) -> None:
+        async def main() -> None:
+            async with Site(echo) as site:
+                clients = [await site.client() for _ in range(20)]
+                await until(lambda: len(site.server.connections) == 20)
+                for client in clients:
+                    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    client.sock.send(b"\0\0\0")
+                    client.close()
+                await until(lambda: not site.server.connections)
+
+        run(main(), loop)
+
     def test_requests_sent_before_the_client_closed_are_handed_out(self, loop: str) -> None:
         async def main() -> None:
             kept = Kept()

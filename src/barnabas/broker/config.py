@@ -8,7 +8,7 @@ notice, so that people can bring their files.
 import re
 from collections.abc import Mapping
 
-from barnabas.base.config import ConfigTable, Key, Kind, Live, Settings, Value, at_least, listed, not_blank
+from barnabas.base.config import ConfigTable, Key, Kind, Settings, Value, at_least, listed, not_blank
 from barnabas.base.errors import ConfigFault
 from barnabas.coordinator.config import GROUPS
 from barnabas.coordinator.txn_config import TRANSACTIONS
@@ -88,19 +88,17 @@ _OWN = ConfigTable(
         kind=Kind.LONG,
         doc="Bytes of requests in progress over all connections before none is read further; -1 is no limit.",
     ),
-    Key("max.connections", 2**31 - 1, at_least(0), live=Live.CLUSTER, doc="Most connections of this broker."),
+    Key("max.connections", 2**31 - 1, at_least(0), doc="Most connections of this broker."),
     Key(
         "max.connections.per.ip",
         2**31 - 1,
         at_least(0),
-        live=Live.CLUSTER,
         doc="Most connections of one address.",
     ),
     Key(
         "max.connections.per.ip.overrides",
         (),
         _host_counts,
-        live=Live.CLUSTER,
         doc="Other limits for some addresses: host:count, separated by commas.",
     ),
     Key(

@@ -15,8 +15,9 @@ __all__ = ["PAGES", "write_pages"]
 
 
 def settings_page() -> str:
-    """Every setting of brokers and topics."""
+    """Every setting of topics, brokers and clients."""
     from barnabas.broker.config import BROKER
+    from barnabas.client.config import ADMIN, CONSUMER, PRODUCER
     from barnabas.log.config import TOPIC
 
     return (
@@ -28,7 +29,13 @@ def settings_page() -> str:
         "What a topic can override; otherwise the broker's setting of the matching name holds.\n\n"
         f"{TOPIC.markdown()}\n"
         "## Broker\n\n"
-        f"{BROKER.markdown()}"
+        f"{BROKER.markdown()}\n"
+        "## Producer\n\n"
+        f"{PRODUCER.markdown()}\n"
+        "## Consumer\n\n"
+        f"{CONSUMER.markdown()}\n"
+        "## Admin\n\n"
+        f"{ADMIN.markdown()}"
     )
 
 

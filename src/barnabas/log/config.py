@@ -226,6 +226,18 @@ TOPIC: Final = ConfigTable(
         synonyms=_log("preallocate"),
     ),
     Key(
+        "remote.log.copy.disable",
+        False,
+        live=_LIVE,
+        doc="Kept for tools that set it; there is no tiered storage.",
+    ),
+    Key(
+        "remote.log.delete.on.disable",
+        False,
+        live=_LIVE,
+        doc="Kept for tools that set it; there is no tiered storage.",
+    ),
+    Key(
         "remote.storage.enable",
         False,
         live=_LIVE,

@@ -236,6 +236,11 @@ class Connection:
             self._deliver()
         else:
             budget.hold(held, 0)
+            # uvloop calls back only once for a connection that was reset, also when bytes from before the
+            # reset were left to read; a request that is complete notices when its answer is sent.
+            if self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                self.abort()
+                return
             self._balance()
         if protocol.fault is not None and not self._is_draining:
             server.log_gate.warning("%s: %s closed: %s", self.listener, self.peer, protocol.fault)
