@@ -103,7 +103,10 @@ def test_every_package_has_a_short_readme() -> None:
 
 
 def test_every_waiver_carries_its_reason() -> None:
-    waiver = re.compile(r"#\s*(?:noqa(?!: [A-Z0-9, ]+ -- \S)|type: ignore(?!\[[a-z-, ]+\]  # \S))")
+    # "# noqa: B018 -- why" or "# noqa: B018  # why"; "# type: ignore[code]  # why"
+    waiver = re.compile(
+        r"#\s*(?:noqa(?!: [A-Z0-9, ]+(?: -- |  # )\S)|type: ignore(?!\[[a-z-]+(?:, [a-z-]+)*\]  # \S))"
+    )
     bare = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in tracked("src/*.py", "tests/*.py", "bench/*.py")
