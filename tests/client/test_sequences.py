@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from barnabas.client.doubts import is_covered
 from barnabas.client.producer_batch import Compression, Identity, ProducerBatch
 from barnabas.client.sequences import Sequences
 from barnabas.protocol.codes import ErrorCode
@@ -226,13 +227,13 @@ class TestGivingUp:
 
 
 class Judge:
-    """One partition of a broker: takes a batch or says why not, and remembers what was written."""
+    """One partition of a broker: takes a batch or says why not, and remembers the last five."""
 
     def __init__(self) -> None:
         self.epoch = -1
         self.last = -1
         self.written: list[tuple[int, ...]] = []
-        self.recent: dict[tuple[int, int], None] = {}
+        self.recent: list[tuple[int, int]] = []
 
     def write(self, batch: ProducerBatch) -> ErrorCode:
         epoch, sequence = batch.identity.epoch, batch.sequence
@@ -246,46 +247,113 @@ class Judge:
         elif sequence != self.last + 1:
             return GAP
         self.epoch, self.last = epoch, sequence + batch.count - 1
-        self.recent[epoch, sequence] = None
+        self.recent = [*self.recent[-4:], (epoch, sequence)]
         self.written.append(batch.number)
         return ErrorCode.NONE
 
+    def restart(self) -> None:
+        self.recent = self.recent[-1:]
 
-@pytest.mark.parametrize("seed", range(150))
-def test_random_histories_keep_order_and_write_nothing_twice(seed: int) -> None:
-    """Requests are lost before or after they were written, refused for a while or for good, given up."""
-    chance = random.Random(seed)
-    sequences, judge = started(), Judge()
-    queue = [make_batch(number) for number in range(1, 40)]
-    in_flight: list[ProducerBatch] = []
-    acknowledged: list[tuple[int, ...]] = []
-    given_up: set[tuple[int, ...]] = set()
-    for _ in range(3_000):
-        if not queue and not in_flight:
-            break
-        sequences.settle()
-        if queue and len(in_flight) < 5 and chance.random() < 0.6 and sequences.may_send(queue[0]):
-            batch = queue.pop(0)
-            sequences.assign(batch)
-            batch.was_reset = False
-            in_flight.append(batch)
-        elif in_flight:
-            batch = in_flight.pop(0)  # a connection keeps the order
-            fate = chance.random()
-            code = ErrorCode.NETWORK_EXCEPTION if fate < 0.1 else judge.write(batch)
-            if fate > 0.9:
-                code = ErrorCode.NETWORK_EXCEPTION  # written, and the answer lost
-            if 0.1 < fate < 0.13:  # out of patience, written or not
-                sequences.give_up(batch, may_be_written=True)
-                given_up.add(batch.number)
-            elif code is ErrorCode.NONE:
-                sequences.acknowledge(batch, 0)
-                acknowledged.append(batch.number)
+
+class History:
+    """A producer of one partition and its broker under random losses; decides as the sender does."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.sequences, self.judge = started(), Judge()
+        self.queue = [make_batch(number) for number in range(1, 60)]
+        self.in_flight: list[ProducerBatch] = []
+        self.acknowledged: set[tuple[int, ...]] = set()
+        self.given_up: set[tuple[int, ...]] = set()
+
+    def step(self) -> None:
+        self.sequences.settle()
+        fate = self.chance.random()
+        if fate < 0.05:
+            self.lose_connection()
+        elif fate < 0.08:
+            self.lose_connection()
+            self.judge.restart()
+        elif fate < 0.6 and self.queue and len(self.in_flight) < 5:
+            if self.sequences.may_send(self.queue[0]):
+                batch = self.queue.pop(0)
+                self.sequences.assign(batch)
+                batch.was_reset = False
+                self.in_flight.append(batch)
+        elif self.in_flight:
+            batch = self.in_flight.pop(0)  # a connection keeps the order
+            self.take(batch, self.judge.write(batch))
+
+    def lose_connection(self) -> None:
+        """What was sent is written up to some point, and no answer comes back."""
+        for batch in self.in_flight[: self.chance.randint(0, 5)]:
+            self.judge.write(batch)
+        lost, self.in_flight = self.in_flight, []
+        for batch in lost:
+            batch.may_be_written = True
+            if self.chance.random() < 0.03:  # out of patience, written or not
+                self.sequences.give_up(batch, may_be_written=True)
+                self.given_up.add(batch.number)
             else:
-                assert sequences.may_retry(batch, code, 0)
-                queue = sorted([*queue, batch], key=lambda each: each.number)
-    assert not queue
-    assert not in_flight
-    assert judge.written == sorted(set(judge.written))
-    assert set(acknowledged) <= set(judge.written)
-    assert set(acknowledged) | given_up == {(number,) for number in range(1, 40)}
+                self.take(batch, ErrorCode.NETWORK_EXCEPTION)
+
+    def take(self, batch: ProducerBatch, code: ErrorCode) -> None:
+        is_gap = code is GAP
+        if (
+            code is ErrorCode.NONE
+            or (is_gap and self.sequences.is_written(batch))
+            or (is_gap and batch.may_be_written and self.sequences.sees_gap(batch) and self.is_found(batch))
+        ):
+            self.sequences.acknowledge(batch, 0)
+            self.acknowledged.add(batch.number)
+            return
+        assert self.sequences.may_retry(batch, code, 0)
+        batch.attempts += 1
+        self.queue = sorted([*self.queue, batch], key=lambda each: each.number)
+
+    def is_found(self, batch: ProducerBatch) -> bool:
+        return is_covered(batch, self.judge.epoch, self.judge.last)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_histories_keep_order_and_write_nothing_twice(seed: int) -> None:
+    history = History(seed)
+    for _ in range(5_000):
+        if not history.queue and not history.in_flight:
+            break
+        history.step()
+    assert not history.queue
+    assert not history.in_flight
+    written = history.judge.written
+    assert written == sorted(set(written))
+    assert history.acknowledged <= set(written)
+    assert history.acknowledged | history.given_up == {(number,) for number in range(1, 60)}
+
+
+class TestWhatIsKnownToBeWritten:
+    def test_what_lies_before_an_acknowledged_batch(self) -> None:
+        sequences = started()
+        first, second = assigned(sequences, 1, 2)
+        assert not sequences.is_written(first)
+        sequences.acknowledge(second, 3)
+        assert sequences.is_written(first)
+        sequences.acknowledge(first, -1)
+        (third,) = assigned(sequences, 3)
+        assert sequences.sees_gap(third)  # the older answer did not take anything back
+        assert not sequences.is_written(third)
+
+    def test_but_not_under_another_epoch(self) -> None:
+        sequences = started()
+        first, second = assigned(sequences, 1, 2)
+        sequences.may_retry(first, GAP, 0)
+        sequences.settle()
+        sequences.acknowledge(second, 3)
+        assert not sequences.is_written(first)  # renumbered since
+
+    def test_no_new_batch_follows_a_repeated_one(self) -> None:
+        sequences = started()
+        (first,) = assigned(sequences, 1)
+        first.attempts = 1
+        assert not sequences.may_send(make_batch(2))
+        sequences.acknowledge(first, 1)
+        assert sequences.may_send(make_batch(2))

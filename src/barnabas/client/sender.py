@@ -108,6 +108,7 @@ class Sender:
         self._in_requests: dict[ProducerBatch, None] = {}
         self._turn = 0
         self._is_pumping = False
+        self._is_pump_due = False
         self._is_closed = False
         self._flushes: list[Flush] = []
         self._looking: set[asyncio.Task[bool | None]] = set()
@@ -121,6 +122,7 @@ class Sender:
 
     def pump(self) -> None:
         """Sends what can be sent now and arranges to look again when more will be due."""
+        self._is_pump_due = False
         if self._is_pumping or self._is_closed:
             return
         self._is_pumping = True
@@ -134,6 +136,12 @@ class Sender:
         finally:
             self._is_pumping = False
         self._arrange(wait_ms)
+
+    def pump_soon(self) -> None:
+        """Pumps once everything that is known by now was taken in: a lost connection fails many requests."""
+        if not self._is_pump_due:
+            self._is_pump_due = True
+            self._loop.call_soon(self.pump)
 
     def _arrange(self, wait_ms: int) -> None:
         if self._timer is not None:
@@ -286,7 +294,7 @@ class Sender:
             response = answer.result()
             assert isinstance(response, ProduceResponse), response
             self._take(broker, batches, response, now_ms)
-        self.pump()
+        self.pump_soon()
 
     def _take(
         self, broker: _Broker, batches: list[ProducerBatch], response: ProduceResponse, now_ms: int
@@ -318,16 +326,15 @@ class Sender:
             batch.may_be_written = True
         if error.refreshes_metadata:
             self._cluster.want_refresh()
-        if batch.may_be_written and self._is_about_a_gap(batch, error):
+        if self._is_written(batch, error):
+            self._complete(batch, _NO_OFFSET, -1)
+        elif batch.may_be_written and self._is_about_a_gap(batch, error):
             self._look_for(batch, error, log_start_offset)
         else:
             self._decide(batch, error, log_start_offset, now_ms)
 
     def _decide(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int, now_ms: int) -> None:
-        if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            # Written long ago: the broker remembers the fact and not the place.
-            self._complete(batch, _NO_OFFSET, -1)
-        elif error.code in _TOO_LARGE and batch.count > 1:
+        if error.code in _TOO_LARGE and batch.count > 1:
             self._split(batch, now_ms)
         elif self._may_retry(batch, error, log_start_offset):
             self._retry(batch, error, now_ms)
@@ -368,6 +375,16 @@ class Sender:
         batch.forget_bytes()
         for flush in self._flushes:
             flush.split(batch, [part for _, part in parts])
+
+    def _is_written(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        """Whether the broker has the batch and only forgot its place."""
+        if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            return True
+        return (
+            error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and self._sequences is not None
+            and self._sequences.is_written(batch)
+        )
 
     def _is_about_a_gap(self, batch: ProducerBatch, error: KafkaError) -> bool:
         return (

@@ -6,11 +6,14 @@ records, and never leave a gap unless it starts a new epoch, whose numbers begin
 Java's TransactionManager for a producer without transactions:
 
 S1  numbers are given when a batch is first drained, in the order of the partition's batches
-S2  a batch that is sent again goes alone: only the first unanswered batch of a partition may be repeated
+S2  a batch that is sent again goes alone: only the first unanswered batch of a partition may be repeated, and
+    no new one follows while one is, so that the five batches a broker remembers cover all unanswered ones
 S3  a batch given up without knowing whether it was written leaves its partition unresolved: no new batch
     until the earlier ones are answered; if a gap remains, the epoch rises
 S4  after a refusal that leaves a gap the epoch rises at once, and the unanswered batches of that partition
     are numbered anew from 0; other partitions move to the new epoch once nothing of theirs is unanswered
+
+S5  what lies before an acknowledged number of the same epoch is written, whatever the broker says later
 
 Decides only: no clock, no network.  One caller: the event loop.
 """
@@ -89,7 +92,8 @@ class Sequences:
             return True
         if not batch.has_sequence:
             is_behind = partition.identity != self.identity and bool(partition.unanswered)
-            return not is_behind and partition.unresolved is None
+            is_repeating = any(each.attempts for each in partition.unanswered)
+            return not is_behind and not is_repeating and partition.unresolved is None
         return partition.unanswered[0] is batch
 
     def assign(self, batch: ProducerBatch) -> None:
@@ -116,9 +120,18 @@ class Sequences:
         """The batch is written."""
         partition = self._of(batch)
         _discard(partition.unanswered, batch)
-        if batch.identity == partition.identity:
-            partition.acked = batch.sequence + batch.count - 1 & _MASK
+        last = batch.sequence + batch.count - 1 & _MASK
+        if batch.identity == partition.identity and not _is_up_to(last, partition.acked):
+            partition.acked = last
         partition.acked_offset = max(partition.acked_offset, last_offset)
+
+    def is_written(self, batch: ProducerBatch) -> bool:
+        """Whether a later batch was acknowledged under the same name (S5)."""
+        partition = self._of(batch)
+        last = batch.sequence + batch.count - 1 & _MASK
+        return (
+            batch.identity == partition.identity and not batch.was_reset and _is_up_to(last, partition.acked)
+        )
 
     def sees_gap(self, batch: ProducerBatch) -> bool:
         """Whether OUT_OF_ORDER_SEQUENCE_NUMBER for this batch is about the batch itself.
@@ -204,6 +217,11 @@ class Sequences:
         if partition is None:
             partition = self._partitions[key] = _Partition(self.identity)
         return partition
+
+
+def _is_up_to(sequence: int, acked: int) -> bool:
+    """Whether a number is not above an acknowledged one, half of all numbers being behind it."""
+    return acked != _NONE and (acked - sequence & _MASK) <= _MASK // 2
 
 
 def _discard(batches: list[ProducerBatch], batch: ProducerBatch) -> bool:
