@@ -3,7 +3,8 @@
     python -m bench.macro.broker [--quick] [--rounds N] [--only TEXT] [--barnabas-only] [--folder /dev/shm]
 
 Every row is measured for both brokers one after the other, several rounds, and the median is printed, so that
-a busy moment of the machine falls on both.  A first round warms JIT and page cache and is thrown away.
+a busy moment of the machine falls on both.  Both are warmed up before the first row (JIT, page cache), and a
+first round of each row is thrown away.
 `ratio` is Barnabas over Kafka; `aim` is what is asked of that ratio, or of the value where a unit stands.
 CPU is that of the broker process.  The driver shares the machine with the brokers.
 """
@@ -277,6 +278,17 @@ ROWS = (
 )
 
 
+def warm_up(runs: list[Run], seconds: float) -> None:
+    """Let the JIT see every kind of request for a while: cold, Kafka is several times slower than it is."""
+    kinds = (produce_small_batches, produce_large_batches, produce_single_records, fetch_small, fetch_large)
+    for run in runs:
+        measured, run.seconds = run.seconds, seconds / len(kinds)
+        for kind in kinds:
+            kind(run)
+            run.drop_topics()
+        run.seconds = measured
+
+
 def measure(runs: list[Run], rows: list[Row], rounds: int) -> dict[tuple[str, str], list[Metrics]]:
     """Rounds of every row for every broker; (row, broker) → what each round gave."""
     found: dict[tuple[str, str], list[Metrics]] = {}
@@ -310,20 +322,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="The broker beside Apache Kafka.")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds of each row")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one measurement")
+    parser.add_argument("--warm-up", type=float, default=20.0, help="seconds of load before the first row")
     parser.add_argument("--quick", action="store_true", help="one round of half a second each")
     parser.add_argument("--only", default="", help="only rows whose name contains this")
     parser.add_argument("--folder", help="where both keep their data; with /dev/shm no disk is in play")
     parser.add_argument("--barnabas-only", action="store_true", help="without Apache Kafka")
     chosen = parser.parse_args(arguments)
-    rounds, seconds, records = chosen.rounds, chosen.seconds, 1_000_000
+    rounds, seconds, records, warm_seconds = chosen.rounds, chosen.seconds, 1_000_000, chosen.warm_up
     if chosen.quick:
-        rounds, seconds, records = 1, 0.5, 200_000
+        rounds, seconds, records, warm_seconds = 1, 0.5, 200_000, 5.0
     if chosen.folder is not None:
         tempfile.tempdir = chosen.folder
     rows = [row for row in ROWS if chosen.only in row.name]
     names = ["barnabas"] if chosen.barnabas_only else ["kafka", "barnabas"]
     with running(names) as servers:
         runs = [Run(name, servers[name], seconds, records) for name in names]
+        warm_up(runs, warm_seconds)
         found = measure(runs, rows, rounds)
     print("\n".join(table(found, rows, names)))
 
