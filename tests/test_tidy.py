@@ -103,7 +103,7 @@ def test_every_package_has_a_short_readme() -> None:
 
 
 def test_every_waiver_carries_its_reason() -> None:
-    # "# noqa: B018 -- why" or "# noqa: B018  # why"; "# type: ignore[code]  # why"
+    # The reason of a noqa follows " -- " or "  # ", that of an ignored type "  # ".
     waiver = re.compile(
         r"#\s*(?:noqa(?!: [A-Z0-9, ]+(?: -- |  # )\S)|type: ignore(?!\[[a-z-]+(?:, [a-z-]+)*\]  # \S))"
     )
