@@ -1,6 +1,7 @@
 """The synchronous consumer against a real broker: reading, seeking, committing, closing."""
 
 import datetime
+import gc
 import re
 import threading
 from collections.abc import Callable
@@ -468,6 +469,15 @@ class TestLife:
         with pytest.raises(ClientClosed):
             consumer.assign([])
         assert list(consumer) == []
+
+    def test_a_forgotten_consumer_ends_its_thread(self, bootstrap: str, filled: str, group: str) -> None:
+        consumer = consumer_of(bootstrap, group_id=group)
+        consumer.subscribe(filled)
+        read(consumer, 20)
+        thread = consumer._thread._thread
+        del consumer
+        gc.collect()
+        assert not thread.is_alive()
 
     def test_wrong_settings_are_refused_with_the_nearest_name(self) -> None:
         with pytest.raises(ConfigFault, match=r"did you mean group\.id"):

@@ -8,18 +8,19 @@
 One thread at a time may use a consumer; only `wakeup` may be called from another.
 """
 
+import asyncio
 import re
 import threading
 import time
 from collections.abc import Collection, Coroutine, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from barnabas.base.errors import Misuse
 from barnabas.base.types import TopicPartition
-from barnabas.client.config import CONSUMER, parse
+from barnabas.client.config import CONSUMER, ClientSettings, parse
 from barnabas.client.consumer_core import ConsumerCore
 from barnabas.client.errors import ClientClosed, KafkaError
 from barnabas.client.metadata import PartitionInfo
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer", "topics_or_pattern"]
 
 Result = TypeVar("Result")
+_FORGOTTEN_MS: Final = 1000  # for leaving the group when nobody called close
 
 
 class Consumer:
@@ -60,7 +62,8 @@ class Consumer:
     ) -> None:
         parsed = parse(CONSUMER, settings, **more)
         self._signal = threading.Event()
-        self._thread = ClientThread("barnabas-client-consumer")
+        closing = _Closing()
+        self._thread = ClientThread("barnabas-client-consumer", closing=closing.close)
         self._limit = parsed.integer("max.poll.records")
         self._timeout_ms = parsed.integer("default.api.timeout.ms")
         self._store = offset_store
@@ -70,22 +73,13 @@ class Consumer:
         self._is_closed = False
         self._arrow: ArrowPolls | None = None
         try:
-            self._core = self._thread.call(self._make(parsed))
+            self._core = self._thread.call(_make(parsed, self._thread.loop, self._signal, closing))
             if offset_store is not None:
                 self._core.auto_commits = False
             self._side = PollSide(self._core, parsed)
         except BaseException:
             self._thread.stop()
             raise
-
-    async def _make(self, settings: Any) -> ConsumerCore:
-        core = ConsumerCore(settings, post=self._thread.post, signal=self._signal.set)
-        try:
-            await core.start()
-        except BaseException:
-            await core.close(0)
-            raise
-        return core
 
     # --- what is read
 
@@ -453,6 +447,29 @@ class Consumer:
 
     def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
         return self._thread.call(work)
+
+
+class _Closing:
+    """Ends the core of a consumer that its user forgot; knows the core only, so that it can be forgotten."""
+
+    def __init__(self) -> None:
+        self.core: ConsumerCore | None = None
+
+    async def close(self) -> None:
+        if self.core is not None:
+            await self.core.close(_FORGOTTEN_MS)
+
+
+async def _make(
+    settings: ClientSettings, loop: asyncio.AbstractEventLoop, signal: threading.Event, closing: _Closing
+) -> ConsumerCore:
+    def post(callback: "Callable[..., object]", *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and with it all that could be asked of it
+            loop.call_soon_threadsafe(callback, *arguments)
+
+    closing.core = core = ConsumerCore(settings, post=post, signal=signal.set)
+    await core.start()
+    return core
 
 
 class _StoreListener:

@@ -124,7 +124,9 @@ class ConsumerCore:
         self.positions.start()
 
     async def close(self, timeout_ms: int, *, leave: bool = True) -> None:
-        """Leaves the group and ends everything; commits are the face's business before."""
+        """Leaves the group and ends everything; commits are the face's business before.  May be repeated."""
+        if self._is_closed:
+            return
         self._is_closed = True
         if self._seeker is not None:
             self._seeker.cancel()
