@@ -46,6 +46,10 @@ class LossyFiles(OsFiles):
         self._durable.pop(path + ".tmp", None)
         super().replace(path, content, sync=sync)
 
+    def is_durable(self, path: str) -> bool:
+        """Whether all that is in the file now would survive."""
+        return self._durable.get(path) == _content(path)
+
     def crash(self, chance: random.Random) -> None:
         """Lose what a power failure may lose; everything on the disk counts as synced after."""
         survivors: dict[str, bytes] = {}

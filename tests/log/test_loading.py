@@ -1,5 +1,6 @@
 """Opening a folder: after a clean stop, after a crash, with damage, with leftovers."""
 
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from barnabas.log.config import LogConfig
 from barnabas.log.errors import CorruptSegment
 from barnabas.log.partition_log import Origin, PartitionLog
+from tests.log._disk import LossyFiles
 from tests.log._make import NOW_MS, append, batch, fill, marker, offsets, open_log
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
@@ -194,6 +196,20 @@ class TestAfterACrash:
         assert [tuple(entry) for entry in again.epochs.entries] == [(2, 0), (5, 2)]
         assert again.producers.producers[9].last_sequence == 3
         assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n2 0\n5 2\n"
+
+    def test_what_recovery_made_lasts(self, tmp_path: Path) -> None:
+        """Else a second power failure could bring back an index that fits an older segment."""
+        files = LossyFiles(str(tmp_path))
+        log = open_log(tmp_path / "topic-0", SMALL, files=files)
+        fill(log, 40)
+        log.flush(now_ms=NOW_MS)
+        log.truncate_to(33, now_ms=NOW_MS)
+        log.roll(NOW_MS)
+        files.crash(random.Random(1))
+        again = open_log(tmp_path / "topic-0", SMALL, files=files, recovery_point=33)
+        assert again.recovery_point == again.log_end_offset == 33
+        for segment in list(again.segments)[-2:]:
+            assert [path for path in segment.paths[:3] if not files.is_durable(path)] == []
 
     def test_epochs_behind_the_end_are_forgotten(self, tmp_path: Path) -> None:
         log = written(tmp_path)

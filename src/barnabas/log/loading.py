@@ -8,7 +8,8 @@ L2  What was synced (below the recovery point) is never dropped: damage there is
     A segment that ends before the next one begins is torn too: it lost whole batches.  In a compacted topic
     that is how things are, so there such a loss (of unsynced batches, by a power failure) goes unseen.
 L3  A missing or ill-sized index is rebuilt from its segment, whatever the shutdown was.
-L4  Leftovers as in Apache Kafka: `.deleted` and `.cleaned` go; `.swap` is complete, takes the place of the
+L4  What recovery rebuilt or cut is synced before the log is used, so that everything in it is durable then.
+L5  Leftovers as in Apache Kafka: `.deleted` and `.cleaned` go; `.swap` is complete, takes the place of the
     segments in its range and gets its own name, unless a `.cleaned` at or below it says that its set is
     not complete.
 
@@ -160,12 +161,19 @@ class _Loader:
             later = unsynced[number + 1 :]
             fault = self._rebuild(segment) or self._gap(segment, later)
             if fault is None:
+                self._sync(segment)
                 continue
             synced = recovery_point is not None and segment.next_offset < recovery_point
             if synced or (recovery_point is None and later):
                 raise CorruptSegment(segment.path, segment.size_bytes, fault)
             self._cut(segment, file_bytes, fault, later)
-            return
+            self._sync(segment)
+            break
+        self.files.sync_folder(self.folder)
+
+    def _sync(self, segment: Segment) -> None:
+        for file in segment.files_to_sync():
+            self.files.sync(file)
 
     def _gap(self, segment: Segment, later: list[Segment]) -> str | None:
         if not later or self.config.compact:
@@ -257,6 +265,7 @@ class _Loader:
         replay(self.files, self.segments, producers, segment.base_offset)
         if fault := segment.rebuild(lambda batch: apply_batch(producers, segment, batch)):
             raise CorruptSegment(segment.path, segment.size_bytes, fault)
+        self._sync(segment)
 
     def _check_active(self) -> None:
         active = self.segments.active
@@ -334,7 +343,7 @@ def _whole(names: dict[str, FileInfo], name: str, entry_bytes: int) -> bool:
 
 
 def _resolve_leftovers(files: Files, folder: str, config: LogConfig) -> dict[str, FileInfo]:
-    """The files of the folder by name, once interrupted deletions and compactions are settled (L4)."""
+    """The files of the folder by name, once interrupted deletions and compactions are settled (L5)."""
     found = {info.name: info for info in files.list(folder) if not info.is_folder}
     marked = {name: parsed for name in found if (parsed := parse_file_name(name)) is not None and parsed[2]}
     temporary = [name for name in found if name.endswith(".tmp")]

@@ -89,7 +89,6 @@ class PartitionLog(ReadableLog):
         config: LogConfig,
         loaded: LoadedLog,
         *,
-        recovery_point: int,
         now_ms: int,
         clean: bool,
     ) -> None:
@@ -98,7 +97,7 @@ class PartitionLog(ReadableLog):
         self.topic_partition: Final = topic_partition
         self.topic_id = topic_id
         self._config = config
-        self.recovery_point = min(recovery_point, loaded.log_end_offset)
+        self.recovery_point = loaded.log_end_offset  # it was closed and synced, or recovered and synced
         self.checkpointed_recovery_point = 0
         """What the data folder has written down; a log must not be cut below it without a new one."""
         self.on_truncated: Callable[[], None] | None = None
@@ -155,7 +154,6 @@ class PartitionLog(ReadableLog):
             known_id or topic_id,
             config,
             loaded,
-            recovery_point=loaded.log_end_offset if clean else (recovery_point or 0),
             now_ms=now_ms,
             clean=clean and not loaded.report.scanned_bytes,
         )
@@ -444,7 +442,7 @@ class PartitionLog(ReadableLog):
     def replace_segments(self, fresh: Sequence[Segment], old: Sequence[Segment], *, now_ms: int) -> None:
         """Put compacted segments, complete and synced under `.cleaned`, in the place of the originals.
 
-        A crash at any point leaves either the originals or the replacement (loading's L4): changes of
+        A crash at any point leaves either the originals or the replacement (loading's L5): changes of
         names last in order.  Only renames happen here; the caller syncs the folder afterwards, on a thread.
         """
         for segment in sorted(fresh, key=lambda each: each.base_offset, reverse=True):

@@ -330,6 +330,10 @@ class Segment:
 
     def _walk_from(self, entry: OffsetPosition) -> Iterator[BatchPlace]:
         """Like `walk` from an index entry, which must keep what S3 promises."""
+        if entry.position >= self.size_bytes:
+            raise CorruptSegment(
+                self.path, entry.position, f"the index goes on behind {self.size_bytes} bytes"
+            )
         return walk_batches(self._files, self.file, entry.position, self.size_bytes, _promised(entry))
 
     def _mend_indexes(self) -> None:
@@ -347,6 +351,8 @@ class Segment:
             position, self.size_bytes = self.size_bytes, size_bytes
             self._next_offset = next_offset
             raise CorruptSegment(self.path, position, fault)
+        for file in self.files_to_sync():
+            self._files.sync(file)
 
     def read(
         self, offset: int, *, max_bytes: int, upper_bound: int, min_one_batch: bool
