@@ -1,6 +1,7 @@
 """A scripted broker with one topic of one partition, for what a real one does only when things go wrong."""
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from barnabas.client.aio_consumer import Consumer
 from barnabas.protocol.api import ApiKey
@@ -60,6 +61,10 @@ class LogBroker(FakeBroker):
         self.responses[ApiKey.FETCH] = self._fetch
         self.responses[ApiKey.LIST_OFFSETS] = self._list_offsets
         self.responses[ApiKey.OFFSET_FOR_LEADER_EPOCH] = self._epoch_end
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        return self
 
     def fetches(self) -> list[FetchRequest]:
         return [message for _, _, message in self.seen if isinstance(message, FetchRequest)]

@@ -118,7 +118,8 @@ class TestReading:
         with consumer_of(bootstrap, key_deserializer="str", value_deserializer="json") as consumer:
             consumer.assign(parts(topic, 0))
             good, bad = read(consumer, 2)
-        assert (good.key, good.value) == ("k", {"a": 1})
+        found: tuple[object, object] = (good.key, good.value)
+        assert found == ("k", {"a": 1})
         with pytest.raises(Serialization, match=f"{topic}-0 at offset 1: the value cannot be deserialized"):
             bad.value  # noqa: B018  # looking is the test
 

@@ -14,7 +14,7 @@ TP = TopicPartition("t", 0)
 
 
 def core_of(**settings: object) -> ConsumerCore:
-    parsed = parse(CONSUMER, bootstrap_servers="localhost:1", **settings)
+    parsed = parse(CONSUMER, {"bootstrap.servers": "localhost:1", **settings})
     return ConsumerCore(parsed, post=asyncio.get_running_loop().call_soon, signal=lambda: None)
 
 

@@ -18,10 +18,10 @@ from tests.net._kit import until
 TP = TopicPartition(TOPIC, 0)
 
 
-def script_of(*batches: list[bytes | None]) -> Script:
+def script_of(*batches: list[bytes]) -> Script:
     script = Script()
     for values in batches:
-        script.batches[script.end] = batch(values, base_offset=script.end)
+        script.batches[script.end] = batch(list(values), base_offset=script.end)
         script.end += len(values)
     return script
 

@@ -39,7 +39,7 @@ class TestArguments:
 
 
 def side(**settings: object) -> tuple[ConsumerCore, PollSide]:
-    parsed = parse(CONSUMER, bootstrap_servers="localhost:1", **settings)
+    parsed = parse(CONSUMER, {"bootstrap.servers": "localhost:1", **settings})
     posted: list[object] = []
     core = ConsumerCore(parsed, post=lambda *work: posted.append(work), signal=lambda: None)
     core.posted = posted  # type: ignore[attr-defined]  # for the test to look at

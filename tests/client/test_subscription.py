@@ -53,18 +53,19 @@ class TestPartitionState:
         state.fetch_offset = 9
         session = state.session
         state.want_validation()
-        assert not state.is_open
+        assert (state.is_open, state.stage) == (False, Stage.VALIDATE)
         state.validated(2)
-        assert state.is_open
+        assert (state.is_open, state.stage) == (True, Stage.FETCH)
         assert (state.fetch_offset, state.leader_epoch) == (5, 2)
         assert state.session != session
 
     def test_an_offset_without_an_epoch_needs_no_validation(self) -> None:
         state = PartitionState(TP)
-        state.seek(5, validate=True)
-        assert state.stage is Stage.FETCH
-        state.seek(5, epoch=3, validate=True)
-        assert state.stage is Stage.VALIDATE
+        stages = []
+        for epoch in (-1, 3):
+            state.seek(5, epoch=epoch, validate=True)
+            stages.append(state.stage)
+        assert stages == [Stage.FETCH, Stage.VALIDATE]
 
     def test_the_end_depends_on_the_isolation_level(self) -> None:
         state = PartitionState(TP)
