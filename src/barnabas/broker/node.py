@@ -21,6 +21,7 @@ from barnabas.base.types import Uuid, uuid_text
 from barnabas.broker.cluster import Cluster, load_image
 from barnabas.broker.config import advertised_endpoints, listener_endpoints, parse_broker_settings
 from barnabas.broker.configs import ConfigAdmin
+from barnabas.broker.coordinator_appends import CoordinatorAppends
 from barnabas.broker.delayed import Purgatory
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.features import finalize_if_new
@@ -81,6 +82,8 @@ class Node:
         self._exits = AsyncExitStack()
         self.endpoints: list[Endpoint] = []
         """Where clients connect, as advertised, once started."""
+        self.bound_ports: dict[str, int] = {}
+        """The port of each listener on this machine, once started."""
         self.services: Services | None = None
 
     @property
@@ -145,6 +148,7 @@ class Node:
             led=led,
             gone=gone,
         )
+        self._exits.push_async_callback(services.flusher.drain)
         groups.start()
         self._exits.push_async_callback(groups.stop)
         transactions.start()
@@ -156,7 +160,6 @@ class Node:
         cluster.follow(transactions.follow)
         cluster.follow(maintenance.follow)
         maintenance.start()
-        self._exits.push_async_callback(services.flusher.drain)
         self._exits.push_async_callback(maintenance.checkpoint_high_watermarks)
         self._exits.push_async_callback(maintenance.stop)
         self._exits.push_async_callback(dispatcher.drain)
@@ -201,26 +204,26 @@ class Node:
         timers = LoopTimers(asyncio.get_running_loop())
         purgatory = Purgatory(timers)
         partitions = PartitionTable()
+        flusher = Flusher(offload, self._clock)
+        appends = CoordinatorAppends(purgatory, self._clock, flusher)
         groups = GroupHost(
             cluster=cluster,
             configs=configs,
             partitions=partitions,
-            purgatory=purgatory,
+            appends=appends,
             timers=timers,
             clock=self._clock,
             offload=offload,
         )
         producer_ids = ProducerIds(store, self.node_id)
-        flusher = Flusher(offload, self._clock)
         transactions = TransactionHost(
             cluster=cluster,
             configs=configs,
             partitions=partitions,
-            purgatory=purgatory,
+            appends=appends,
             timers=timers,
             clock=self._clock,
             offload=offload,
-            flusher=flusher,
             producer_ids=producer_ids,
             groups=groups.coordinator,
             reach=self._reach,
@@ -257,6 +260,7 @@ class Node:
         endpoints = []
         for wanted in listener_endpoints(self.settings):
             port = server.bind(Listener(wanted.listener, wanted.host, wanted.port, limits))
+            self.bound_ports[wanted.listener] = port
             host = "localhost" if wanted.host in WILDCARD_HOSTS else wanted.host
             told = advertised.get(wanted.listener)
             endpoints.append(
