@@ -232,7 +232,6 @@ class GroupLife(RuleBasedStateMachine):
         self.world.log.marker(partition, producer_id, committed)
         self.world.coordinator.offsets.end_transaction(partition, producer_id, committed=committed)
 
-    @precondition(lambda self: not self.world.log.holds)
     @rule(group_id=st.sampled_from(GROUPS))
     def group_is_deleted(self, group_id: str) -> None:
         self.world.coordinator.delete_group(group_id, Answer[ErrorCode]())

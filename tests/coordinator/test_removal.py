@@ -187,3 +187,69 @@ class TestTombstonesAndTime:
         assert (world.group().generation_id, world.group().protocol_type) == (0, None)
         again = world.restarted().group()
         assert (again.generation_id, again.protocol_type) == (0, None)
+
+    def test_a_record_written_after_the_tombstone_says_what_the_group_is(self, world: World) -> None:
+        generation_id, [member_id] = world.stable(1)
+        world.log.holds = True
+        world.commit(1, member_id=member_id, generation_id=generation_id)
+        world.coordinator.leave("g", [LeavingMember(member_id)])
+        world.coordinator.offsets.topics_deleted({"t"})
+        world.commit(2)
+        world.join(rebalance_timeout_ms=12_000)
+        world.timers.advance(12_000)  # it never sends SyncGroup: the group is Empty once more
+        world.log.release()
+        assert world.group().generation_id == 4
+        assert world.restarted().group().generation_id == 4
+        assert world.fetched() == 2
+
+    def test_two_deletions_on_their_way_take_the_commit_between_them(self, world: World) -> None:
+        _, [member_id] = world.stable(1)
+        world.coordinator.leave("g", [LeavingMember(member_id)])
+        world.log.holds = True
+        world.coordinator.delete_group("g", Answer[ErrorCode]())
+        world.commit(1)
+        world.coordinator.delete_group("g", Answer[ErrorCode]())
+        world.log.release()
+        assert world.coordinator.table.find("g") is None
+        assert world.restarted().coordinator.table.find("g") is None
+
+
+class TestDeletionAndPromisedIds:
+    @pytest.mark.parametrize("used_before", [False, True])
+    def test_a_deleted_group_is_gone_at_once(self, world: World, used_before: bool) -> None:
+        if used_before:
+            _, [member_id] = world.stable(1)
+            world.commit(1, member_id=member_id, generation_id=1)
+            world.coordinator.leave("g", [LeavingMember(member_id)])
+        promised = world.join(member_id_required=True)
+        assert promised.result.error is ErrorCode.MEMBER_ID_REQUIRED
+        deleted, again = Answer[ErrorCode](), Answer[ErrorCode]()
+        world.coordinator.delete_group("g", deleted)
+        world.coordinator.delete_group("g", again)
+        assert (deleted.result, again.result) == (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND)
+        assert world.coordinator.list_groups().groups == []
+        refused = world.join(promised.result.member_id, member_id_required=True)
+        assert refused.result.error is ErrorCode.UNKNOWN_MEMBER_ID
+        assert world.restarted().coordinator.table.find("g") is None
+
+    def test_an_id_promised_after_the_tombstone_holds(self, world: World) -> None:
+        world.commit(1)
+        before = world.join(member_id_required=True)
+        world.log.holds = True
+        world.coordinator.delete_group("g", Answer[ErrorCode]())
+        after = world.join(member_id_required=True)
+        world.log.holds = False
+        world.log.release()
+        assert set(world.group().roster.promised) == {after.result.member_id}
+        assert world.join(before.result.member_id).result.error is ErrorCode.UNKNOWN_MEMBER_ID
+        joined = world.join(after.result.member_id)
+        world.timers.advance(0)
+        assert joined.result.error is ErrorCode.NONE
+
+    def test_a_deletion_that_could_not_be_written_breaks_no_promise(self, world: World) -> None:
+        world.commit(1)
+        promised = world.join(member_id_required=True)
+        world.log.failing = ErrorCode.NOT_ENOUGH_REPLICAS
+        world.coordinator.delete_group("g", Answer[ErrorCode]())
+        assert set(world.group().roster.promised) == {promised.result.member_id}
+        assert world.fetched() == 1

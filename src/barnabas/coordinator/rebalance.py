@@ -277,4 +277,5 @@ class Rebalance:
     ) -> None:
         """Writes the group's record; `done` gets the code for clients once it is durable or lost."""
         record = group_record(group, assignments)
+        group.record_sequence = next(self._around.sequence)
         self._around.log.append(group.partition, [record], lambda error: done(group_error(error)))

@@ -1,8 +1,9 @@
 """Takes offsets and whole groups away: on request, because a topic is gone, or because they are too old.
 
 E1  nothing disappears from memory before its tombstone is durable
-E2  what was committed after the tombstone's append stays
+E2  what was written after the tombstone's append stays: offsets, and the group's own record
 E3  a group goes only when it is Empty and its last offset is gone
+E4  ids promised to newcomers (KIP-394) keep a group from going by itself, not from being deleted
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -67,29 +68,47 @@ class Removal:
         """Removes the offsets of these partitions, and the group if nothing is left of it."""
         held = group.offsets.partitions()
         going = held.intersection(partitions)
-        is_last = group.state is GroupState.EMPTY and not group.roster.promised and going == held
+        self._remove(group, going, going == held and not group.roster.promised, (), done)
+
+    def delete(self, group: Group, done: Callable[[ErrorCode], None]) -> None:
+        """Removes an Empty group with its offsets and the ids it promised."""
+        self._remove(group, group.offsets.partitions(), True, tuple(group.roster.promised), done)
+
+    def _remove(
+        self,
+        group: Group,
+        going: Collection[TopicPartition],
+        takes_all: bool,
+        promised: Collection[str],
+        done: Callable[[ErrorCode], None],
+    ) -> None:
+        is_last = takes_all and group.state is GroupState.EMPTY
         records = [offset_tombstone(group.group_id, partition) for partition in sorted(going)]
         if is_last and group.generation_id > 0:  # a group of generation 0 never had a record
             records.append(group_tombstone(group.group_id))
         sequence = next(self._around.sequence)
         if records:
-            finish = partial(self._written, group, going, is_last, sequence, done)
+            finish = partial(self._written, group, going, is_last, promised, sequence, done)
             self._around.log.append(group.partition, records, finish)
         else:
-            self._written(group, going, is_last, sequence, done, ErrorCode.NONE)
+            self._written(group, going, is_last, promised, sequence, done, ErrorCode.NONE)
 
     def _written(
         self,
         group: Group,
         going: Iterable[TopicPartition],
         is_last: bool,
+        promised: Iterable[str],
         sequence: int,
         done: Callable[[ErrorCode], None],
         error: ErrorCode,
     ) -> None:
         if not error and group.state is not GroupState.DEAD:
             self.removed_count += group.offsets.remove(going, sequence)
-            if is_last and group.state is GroupState.EMPTY:
+            # Members may have come and gone since: then a later record says what the group is (E2).
+            if is_last and group.state is GroupState.EMPTY and group.record_sequence < sequence:
+                for member_id in promised:
+                    group.roster.withdraw_promise(member_id)
                 self._let_go(group)
         done(commit_error(error))
 

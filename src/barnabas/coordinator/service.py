@@ -236,7 +236,7 @@ class GroupCoordinator:
         elif group.state is not GroupState.EMPTY:
             reply(ErrorCode.NON_EMPTY_GROUP)
         else:
-            self.removal.remove(group, group.offsets.partitions(), reply)
+            self.removal.delete(group, reply)
 
     def _error(self, group_id: str) -> ErrorCode:
         """NONE if the group may be used for membership here."""
