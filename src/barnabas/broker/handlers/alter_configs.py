@@ -1,13 +1,9 @@
 """AlterConfigs (key 33), v0-2: replaces all that is set for a topic or broker."""
 
-from collections import Counter
-
-from barnabas.base.errors import BarnabasError
+from barnabas.broker.config_commands import alter_each
 from barnabas.broker.context import Context
-from barnabas.broker.error_codes import code_of
 from barnabas.controller.changes import CommandRefused
 from barnabas.metadata.image import ConfigResourceType
-from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -15,48 +11,27 @@ from barnabas.protocol.messages.alter_configs import (
     AlterConfigsResponse,
 )
 
-ALTERED = (ConfigResourceType.TOPIC, ConfigResourceType.BROKER)
-
 
 async def handle(request: AlterConfigsRequest, ctx: Context) -> AlterConfigsResponse:
-    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    results = [
-        await _alter(each, request.validate_only, ctx)
-        if times[each.resource_type, each.resource_name] == 1
-        else _answer(each, ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        for each in request.resources
-    ]
-    return AlterConfigsResponse(responses=results)
+    async def alter(resource: AlterConfigsResource) -> None:
+        await ctx.services.configs.replace(
+            ConfigResourceType(resource.resource_type),
+            resource.resource_name,
+            _values(resource),
+            validate_only=request.validate_only,
+        )
 
-
-async def _alter(
-    resource: AlterConfigsResource, validate_only: bool, ctx: Context
-) -> AlterConfigsResourceResponse:
-    code, message = ErrorCode.NONE, None
-    if resource.resource_type not in ALTERED:
-        code = ErrorCode.INVALID_REQUEST
-        message = f"resources of type {resource.resource_type} have no settings here"
-    else:
-        try:
-            await ctx.services.configs.replace(
-                ConfigResourceType(resource.resource_type),
-                resource.resource_name,
-                _values(resource),
-                validate_only=validate_only,
+    outcomes = await alter_each(request.resources, alter)
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
             )
-        except BarnabasError as error:
-            code, message = code_of(error), str(error)
-    return _answer(resource, code, message)
-
-
-def _answer(
-    resource: AlterConfigsResource, code: ErrorCode, message: str | None
-) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=code,
-        error_message=message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
+            for resource, (code, message) in zip(request.resources, outcomes, strict=True)
+        ]
     )
 
 
