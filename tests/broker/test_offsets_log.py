@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.types import TopicPartition
+from barnabas.broker.coordinator_appends import CoordinatorAppends
 from barnabas.broker.delayed import Purgatory
+from barnabas.broker.flushing import Flusher
 from barnabas.broker.loop_timers import LoopTimers
 from barnabas.broker.offload import Offload
 from barnabas.broker.offsets_log import OffsetsTopicLog, replay_groups
@@ -27,9 +29,10 @@ OFFSETS = "__consumer_offsets"
 SETTINGS = {"offsets.topic.num.partitions": "2", "offsets.commit.timeout.ms": "30"}
 
 
-def make(parts: LogParts) -> OffsetsTopicLog:
-    purgatory = Purgatory(LoopTimers(asyncio.get_running_loop()))
-    return OffsetsTopicLog(parts.partitions, purgatory, parts.clock, lambda: parts.configs.settings)
+def make(parts: LogParts, purgatory: Purgatory | None = None) -> OffsetsTopicLog:
+    purgatory = purgatory or Purgatory(LoopTimers(asyncio.get_running_loop()))
+    appends = CoordinatorAppends(purgatory, parts.clock, Flusher(Offload(), parts.clock))
+    return OffsetsTopicLog(parts.partitions, appends, lambda: parts.configs.settings)
 
 
 def record(group: str, offset: int) -> KeyValue:
@@ -78,9 +81,7 @@ class TestAppending:
                 assert led is not None
                 led.lead(epoch=5, replicas=[1, 2], in_sync=[1, 2], high_watermark=0)
                 purgatory = Purgatory(LoopTimers(asyncio.get_running_loop()))
-                log = OffsetsTopicLog(
-                    parts.partitions, purgatory, parts.clock, lambda: parts.configs.settings
-                )
+                log = make(parts, purgatory)
                 told: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
                 log.append(0, [record("g", 1)], told.set_result)
                 assert not told.done()

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.coordinator_appends import CoordinatorAppends
 from barnabas.broker.services import Services
-from barnabas.broker.txn_log import CoordinatorAppends, TransactionTopicLog, replay_transactions
+from barnabas.broker.txn_log import TransactionTopicLog, replay_transactions
 from barnabas.coordinator.ports import KeyValue
 from barnabas.coordinator.txn_loading import TransactionLoad
 from barnabas.coordinator.txn_records import transaction_record, transaction_tombstone

@@ -9,7 +9,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.errors import BarnabasError
 from barnabas.broker.cluster import Cluster
 from barnabas.broker.configs import ConfigAdmin
-from barnabas.broker.delayed import Purgatory
+from barnabas.broker.coordinator_appends import CoordinatorAppends
 from barnabas.broker.loop_timers import LoopTimers
 from barnabas.broker.offload import Offload
 from barnabas.broker.offsets_log import OffsetsTopicLog, replay_groups
@@ -43,7 +43,7 @@ class _ClusterTopics:
 class GroupHost:
     """Owns the coordinator's life; handlers call `coordinator` itself."""
 
-    __slots__ = ("_around", "_cluster", "_configs", "_led", "_loads", "_offload", "coordinator")
+    __slots__ = ("_appends", "_around", "_cluster", "_configs", "_led", "_loads", "_offload", "coordinator")
 
     def __init__(
         self,
@@ -51,11 +51,12 @@ class GroupHost:
         cluster: Cluster,
         configs: ConfigAdmin,
         partitions: PartitionTable,
-        purgatory: Purgatory,
+        appends: CoordinatorAppends,
         timers: LoopTimers,
         clock: Clock,
         offload: Offload,
     ) -> None:
+        self._appends = appends
         self._cluster = cluster
         self._configs = configs
         self._offload = offload
@@ -64,7 +65,7 @@ class GroupHost:
         self._around = Surroundings(
             clock=clock,
             timers=timers,
-            log=OffsetsTopicLog(partitions, purgatory, clock, lambda: configs.settings),
+            log=OffsetsTopicLog(partitions, appends, lambda: configs.settings),
             topics=_ClusterTopics(cluster),
             new_id=lambda: str(uuid.uuid4()),
             settings=GroupSettings.of(configs.settings),
@@ -80,6 +81,7 @@ class GroupHost:
         for load in list(self._loads):
             load.cancel()
         await asyncio.gather(*self._loads, return_exceptions=True)
+        await self._appends.drain()
         self.coordinator.stop()
 
     def on_led(self, partition: Partition) -> None:

@@ -1,24 +1,16 @@
-"""`__consumer_offsets` as the group coordinator sees it: batches appended, partitions read back at the start.
+"""`__consumer_offsets` as the group coordinator sees it: batches appended, partitions read back."""
 
-What the coordinator writes is acknowledged by the same rule as a produce with acks=all.
-"""
-
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from barnabas.base.buffers import FileSlice
-from barnabas.base.clock import Clock
 from barnabas.base.config import Settings
-from barnabas.base.errors import BarnabasError
-from barnabas.broker.delayed import Purgatory
-from barnabas.broker.error_codes import code_of
+from barnabas.broker.coordinator_appends import CoordinatorAppends, Done
 from barnabas.broker.offload import Offload
 from barnabas.broker.partitions import PartitionTable
 from barnabas.coordinator.loading import PartitionLoad
 from barnabas.coordinator.ports import KeyValue, Producer
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.producers import Origin
 from barnabas.metadata.names import GROUP_METADATA_TOPIC
 from barnabas.protocol.codes import ErrorCode
 from barnabas.records.batch import iter_batches
@@ -27,23 +19,19 @@ from barnabas.records.codecs import Codec
 
 __all__ = ["OffsetsTopicLog", "replay_groups"]
 
-_log = logging.getLogger(__name__)
-
 DECOMPRESSED_BYTES_MAX = 64 * 2**20
-Done = Callable[[ErrorCode], None]
 
 
 class OffsetsTopicLog:
     """Appends for the coordinator; implements its `OffsetsLog` port."""
 
-    __slots__ = ("_clock", "_partitions", "_purgatory", "_settings")
+    __slots__ = ("_appends", "_partitions", "_settings")
 
     def __init__(
-        self, partitions: PartitionTable, purgatory: Purgatory, clock: Clock, settings: Callable[[], Settings]
+        self, partitions: PartitionTable, appends: CoordinatorAppends, settings: Callable[[], Settings]
     ) -> None:
         self._partitions = partitions
-        self._purgatory = purgatory
-        self._clock = clock
+        self._appends = appends
         self._settings = settings
 
     def append(
@@ -53,37 +41,15 @@ class OffsetsTopicLog:
         if led is None:
             done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return
-        now_ms = self._clock.now_ms()
+        now_ms, settings = self._appends.now_ms, self._settings()
         batch = build_batch(
             [(now_ms, record.key, record.value, ()) for record in records],
-            codec=Codec(self._settings().integer("offsets.topic.compression.codec")),
+            codec=Codec(settings.integer("offsets.topic.compression.codec")),
             producer_id=producer.producer_id if producer else -1,
             producer_epoch=producer.producer_epoch if producer else -1,
             transactional=producer is not None,
         )
-        try:
-            result = led.append(memoryview(batch), acks_all=True, now_ms=now_ms, origin=Origin.COORDINATOR)
-            committed = led.committed(result.last_offset)
-        except BarnabasError as error:
-            _log.error("%s: %s", led.topic_partition, error)
-            done(code_of(error))
-            return
-        if committed:
-            done(ErrorCode.NONE)
-            return
-
-        def attempt(expired: bool) -> bool:
-            try:
-                replicated = led.committed(result.last_offset)
-            except BarnabasError as error:
-                done(code_of(error))
-                return True
-            if replicated or expired:
-                done(ErrorCode.NONE if replicated else ErrorCode.REQUEST_TIMED_OUT)
-            return replicated or expired
-
-        timeout_ms = self._settings().integer("offsets.commit.timeout.ms")
-        self._purgatory.park([led.topic_partition], timeout_ms, attempt)
+        self._appends.append(led, batch, done, timeout_ms=settings.integer("offsets.commit.timeout.ms"))
 
 
 async def replay_groups(

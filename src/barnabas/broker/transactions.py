@@ -8,15 +8,14 @@ from barnabas.base.clock import Clock
 from barnabas.base.errors import BarnabasError
 from barnabas.broker.cluster import Cluster
 from barnabas.broker.configs import ConfigAdmin
-from barnabas.broker.delayed import Purgatory
+from barnabas.broker.coordinator_appends import CoordinatorAppends
 from barnabas.broker.error_codes import code_of
 from barnabas.broker.features import TRANSACTION_VERSION
-from barnabas.broker.flushing import Flusher
 from barnabas.broker.loop_timers import LoopTimers
 from barnabas.broker.offload import Offload
 from barnabas.broker.partitions import PartitionTable
 from barnabas.broker.producer_ids import ProducerIds
-from barnabas.broker.txn_log import CoordinatorAppends, TransactionTopicLog, replay_transactions
+from barnabas.broker.txn_log import TransactionTopicLog, replay_transactions
 from barnabas.broker.txn_markers import LocalMarkers
 from barnabas.coordinator.service import GroupCoordinator
 from barnabas.coordinator.transactions import TransactionCoordinator
@@ -85,11 +84,10 @@ class TransactionHost:
         cluster: Cluster,
         configs: ConfigAdmin,
         partitions: PartitionTable,
-        purgatory: Purgatory,
+        appends: CoordinatorAppends,
         timers: LoopTimers,
         clock: Clock,
         offload: Offload,
-        flusher: Flusher,
         producer_ids: ProducerIds,
         groups: GroupCoordinator,
         reach: Callable[[FaultPoint], None] = no_fault,
@@ -97,12 +95,12 @@ class TransactionHost:
         self._configs = configs
         self._offload = offload
         self._tasks: set[asyncio.Task[None]] = set()
-        self._appends = CoordinatorAppends(purgatory, clock, flusher)
-        self.markers = LocalMarkers(partitions, self._appends, groups, reach)
+        self._appends = appends
+        self.markers = LocalMarkers(partitions, appends, groups, reach)
         self._around = TransactionSurroundings(
             clock=clock,
             timers=timers,
-            log=TransactionTopicLog(partitions, self._appends),
+            log=TransactionTopicLog(partitions, appends),
             topics=_ClusterTopics(cluster),
             markers=self.markers,
             producer_ids=_StoredProducerIds(producer_ids, self._tasks),

@@ -8,9 +8,9 @@ K2  the group coordinator is told of a marker after it is durable, and before an
 from collections.abc import Callable, Collection, Mapping
 
 from barnabas.base.types import TopicPartition
+from barnabas.broker.coordinator_appends import CoordinatorAppends
 from barnabas.broker.gather import Gather
 from barnabas.broker.partitions import PartitionTable
-from barnabas.broker.txn_log import CoordinatorAppends
 from barnabas.coordinator.service import GroupCoordinator
 from barnabas.coordinator.txn_ports import FaultPoint, Marker
 from barnabas.metadata.names import GROUP_METADATA_TOPIC
