@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from barnabas.coordinator.txn_ports import FaultPoint
+from barnabas.metadata.names import TRANSACTION_STATE_TOPIC
 from barnabas.protocol.codes import ErrorCode
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas.protocol.messages.describe_transactions import TransactionState
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.testing import Broker
@@ -211,6 +217,23 @@ class TestACrashAtEveryPointOfTheEnd:
             producer.abort()
             ends = [partition_of(broker, "t", partition) for partition in range(PARTITIONS)]
             assert all(each.last_stable_offset == each.high_watermark for each in ends), point
+
+
+@pytest.mark.parametrize("count", [1, 3, 9])
+def test_the_transaction_topic_may_be_made_by_hand_with_any_number_of_partitions(
+    start_broker: StartBroker, count: int
+) -> None:
+    broker = start_broker()
+    broker.create_topic("t")
+    with WireClient(broker.bootstrap_servers) as client:
+        wanted = CreatableTopic(name=TRANSACTION_STATE_TOPIC, num_partitions=count, replication_factor=1)
+        (made,) = client.call(CreateTopicsRequest(topics=[wanted]), 4, CreateTopicsResponse).topics
+        assert made.error_code == 0
+        for number in range(10):
+            producer = TransactionalProducer(client, f"by-hand-{number}")
+            producer.send("t", b"%d" % number)
+            producer.commit()
+        assert committed_values(client, "t") == [b"%d" % number for number in range(10)]
 
 
 def _loaded(client: WireClient, name: str) -> TransactionState | None:

@@ -76,7 +76,17 @@ class _StoredProducerIds:
 class TransactionHost:
     """Owns the coordinator's life; handlers call `coordinator` and `markers` themselves."""
 
-    __slots__ = ("_appends", "_around", "_configs", "_offload", "_tasks", "coordinator", "markers")
+    __slots__ = (
+        "_appends",
+        "_around",
+        "_cluster",
+        "_configs",
+        "_led",
+        "_offload",
+        "_tasks",
+        "coordinator",
+        "markers",
+    )
 
     def __init__(
         self,
@@ -92,8 +102,10 @@ class TransactionHost:
         groups: GroupCoordinator,
         reach: Callable[[FaultPoint], None] = no_fault,
     ) -> None:
+        self._cluster = cluster
         self._configs = configs
         self._offload = offload
+        self._led: set[int] = set()  # partitions of the transaction topic
         self._tasks: set[asyncio.Task[None]] = set()
         self._appends = appends
         self.markers = LocalMarkers(partitions, appends, groups, reach)
@@ -128,6 +140,11 @@ class TransactionHost:
         """A partition is led here from now on; one of the transaction topic brings its transactions."""
         if partition.topic_partition.topic != TRANSACTION_STATE_TOPIC:
             return
+        if not self._led:
+            # Whoever made the topic chose how many partitions it has; ids are spread over those.
+            made = self._cluster.image.topics[TRANSACTION_STATE_TOPIC]
+            self.coordinator.table.partition_count = len(made.partitions)
+        self._led.add(partition.topic_partition.partition)
         load = self.coordinator.begin_load(partition.topic_partition.partition, partition.leader_epoch)
         if load is None:
             return
@@ -140,6 +157,7 @@ class TransactionHost:
 
     def on_gone(self, partition: Partition) -> None:
         if partition.topic_partition.topic == TRANSACTION_STATE_TOPIC:
+            self._led.discard(partition.topic_partition.partition)
             self.coordinator.unload(partition.topic_partition.partition)
 
     async def follow(self, image: ClusterImage, deltas: Sequence[Delta]) -> None:

@@ -40,7 +40,7 @@ class TransactionCoordinator:
     """Transactional ids, their producers and their transactions."""
 
     def __init__(self, around: TransactionSurroundings, partition_count: int) -> None:
-        """`partition_count` is that of `__transaction_state`, which never changes once it exists."""
+        """`partition_count` is that of `__transaction_state`; it changes only while none is here."""
         self._around = around
         self.table = TransactionTable(partition_count)
         self._writes = TransactionWrites(around, self.table)
