@@ -23,7 +23,11 @@ from barnabas.protocol.codes import ErrorCode
 from barnabas.records.batch import iter_batches
 from barnabas.records.builder import end_txn_marker
 from barnabas.records.codecs import Codec
+from barnabas.testing import Broker
+from tests.broker._calls import partition_of
+from tests.broker._groups import commit, find_coordinator
 from tests.broker._parts import LogParts, open_log_parts, run
+from tests.broker._wire import WireClient
 
 OFFSETS = "__consumer_offsets"
 SETTINGS = {"offsets.topic.num.partitions": "2", "offsets.commit.timeout.ms": "30"}
@@ -119,6 +123,20 @@ class TestAppending:
                 assert batch.codec is Codec.GZIP
 
         run(main())
+
+
+@pytest.mark.parametrize("messages", ["1", "1000"])
+def test_a_commit_is_on_disk_when_flush_messages_wants_that(folder: Path, messages: str) -> None:
+    settings = {"log.flush.interval.messages": messages}
+    with Broker(settings, data_dir=str(folder)) as broker, WireClient(broker.bootstrap_servers) as client:
+        broker.create_topic("t")
+        find_coordinator(client)
+        assert commit(client, "g", "t", 5) == 0
+        assert broker.node is not None
+        assert broker.node.services is not None
+        log = partition_of(broker, OFFSETS, broker.node.services.groups.partition_for("g")).log
+        assert log.log_end_offset == 1
+        assert (log.recovery_point == log.log_end_offset) == (messages == "1")
 
 
 class TestReadingBack:

@@ -92,9 +92,7 @@ class Group:
         self.subscribed_topics: Collection[str] | None = None  # None: not known
         self.owing_sync: set[str] = set()
         self.stored_generation = -1  # of the last assignment handed to the log
-        self.record_sequence = (
-            0  # of the group's last record handed to the log; offsets are in the same count
-        )
+        self.record_sequence = 0  # of its last record handed to the log; commits share the count
         self.rebalance_timer: TimerHandle | None = None
         self.sync_timer: TimerHandle | None = None
         self.initial_delay_left_ms: int | None = None  # None: not in the first rebalance's delay
