@@ -45,13 +45,16 @@ def _drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | N
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, name in enumerate(columns):
         numbers = bool(rows) and all(_is_number(row[number]) for row in rows)
         drawn.add_column(name, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
-    Console(highlight=False).print(drawn)
+    console = Console(highlight=False)
+    if title is not None:
+        console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(drawn)
 
 
 def _is_number(text: str) -> bool:

@@ -5,11 +5,11 @@ Times are milliseconds.  Not for several threads at once.
 
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["MB", "Meter", "Slice", "percentile"]
+__all__ = ["MB", "Meter", "Slice", "Window", "percentile"]
 
 MB: Final = 1024 * 1024
 _SAMPLES_MAX: Final = 500_000
@@ -32,6 +32,7 @@ class Window:
     started: float
     records: int = 0
     size_bytes: int = 0
+    measured: int = 0
     total_ms: float = 0.0
     max_ms: float = 0.0
 
@@ -69,8 +70,8 @@ class Meter:
         self._slice_records = 0
         self._slice_bytes = 0
 
-    def add(self, records: int, size_bytes: int, took_ms: float, now: float | None = None) -> None:
-        """Counts something that has just ended."""
+    def add(self, records: int, size_bytes: int, times_ms: Sequence[float], now: float | None = None) -> None:
+        """Counts what has just ended, with the times that were measured for it (at least one)."""
         now = self._now() if now is None else now
         if now >= self._slice_end:
             self._end_slices(now)
@@ -79,18 +80,17 @@ class Meter:
         self.size_bytes += size_bytes
         self._slice_records += records
         self._slice_bytes += size_bytes
-        self.total_ms += took_ms
-        if took_ms > self.max_ms:
-            self.max_ms = took_ms
-        self.measured += 1
-        if self.measured % self._step == 0:
-            self.samples.append(took_ms)
+        total_ms, max_ms = sum(times_ms), max(times_ms)
+        self.total_ms += total_ms
+        self.max_ms = max(self.max_ms, max_ms)
+        self.samples.extend(times_ms[-self.measured % self._step :: self._step])
+        self.measured += len(times_ms)
         window = self._window
         window.records += records
         window.size_bytes += size_bytes
-        window.total_ms += took_ms
-        if took_ms > window.max_ms:
-            window.max_ms = took_ms
+        window.measured += len(times_ms)
+        window.total_ms += total_ms
+        window.max_ms = max(window.max_ms, max_ms)
         if now - window.started >= self._every_s:
             if self._report is not None:
                 self._report(window, now - window.started)

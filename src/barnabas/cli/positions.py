@@ -45,7 +45,7 @@ def parse_position(text: str) -> Position:
     if re.fullmatch(r"-?\d+", word):
         number = int(word)
         return Position(Place.OFFSET, number) if number >= 0 else Position(Place.BEFORE_END, -number)
-    return Position(Place.TIME, int(parse_moment(text.strip()).timestamp() * 1000))
+    return Position(Place.TIME, round(parse_moment(text.strip()).timestamp() * 1000))
 
 
 def offsets_of(

@@ -48,7 +48,13 @@ def commands_page() -> str:
 
 
 def _help(command: click.Command, path: list[str]) -> str:
-    context = click.Context(command, info_name=" ".join(path), terminal_width=100, max_content_width=100)
+    context = click.Context(
+        command,
+        info_name=" ".join(path),
+        terminal_width=100,
+        max_content_width=100,
+        help_option_names=["-h", "--help"],  # as all commands get them from the topmost
+    )
     text = f"## {' '.join(path)}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):

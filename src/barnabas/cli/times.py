@@ -30,12 +30,15 @@ _ISO: Final = re.compile(
 
 def parse_duration(text: str) -> timedelta:
     """10m, 1h30m, 500ms, 2d, or ISO 8601 as PT1H30M.  Raises UsageError."""
-    if _SHORT.fullmatch(text):
-        pieces = (float(amount) * _UNITS[unit] for amount, unit in _PART.findall(text))
-        return sum(pieces, timedelta())
-    if (found := _ISO.fullmatch(text)) and any(found.groups()):
-        weeks, days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-        return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    try:
+        if _SHORT.fullmatch(text):
+            pieces = (float(amount) * _UNITS[unit] for amount, unit in _PART.findall(text))
+            return sum(pieces, timedelta())
+        if (found := _ISO.fullmatch(text)) and any(found.groups()):
+            weeks, days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+            return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    except OverflowError as error:
+        raise click.UsageError(f"{text!r} is too long.") from error
     raise click.UsageError(f"{text!r} is not a duration; write 10m, 1h30m, 2d or PT1H30M.")
 
 
@@ -47,7 +50,11 @@ def parse_moment(text: str, now: datetime | None = None) -> datetime:
     if text == "now":
         return now or datetime.now(UTC)
     if text.startswith("-"):
-        return (now or datetime.now(UTC)) - parse_duration(text[1:])
+        ago = parse_duration(text[1:])
+        try:
+            return (now or datetime.now(UTC)) - ago
+        except OverflowError as error:
+            raise click.UsageError(f"{text!r} is before any time.") from error
     try:
         if text.startswith("@"):
             return datetime.fromtimestamp(int(text[1:]) / 1000, UTC)

@@ -82,8 +82,13 @@ def _limits(
     """The first offset to keep in each partition, -1 for none.  Raises UnknownTopic, UsageError."""
     from barnabas.base.types import TopicPartition
     from barnabas.cli.positions import Place, parse_position
+    from barnabas.client.errors import UnknownTopic
 
-    count = len(admin.describe_topic(topic).partitions)
+    # The list and not the description: that waits for a topic which may be just being made.
+    there = {found.name: found.partitions for found in admin.list_topics(internal=True)}
+    if topic not in there:
+        raise UnknownTopic(f"topic {topic!r}: there is none of this name")
+    count = there[topic]
     missing = [number for number in numbers if number >= count]
     if missing:
         raise click.UsageError(f"{topic} has no partition {missing[0]}; it has {count}.")

@@ -271,12 +271,16 @@ def delete_offsets(
 ) -> int:
     """Forget what a group has committed for topics that it does not read now."""
     from barnabas.cli.output import report
+    from barnabas.client.errors import UnknownTopic
 
     (group,) = _one(names_of(groups, by_flag, "group"))
     with connection.admin() as admin:
         names, places = _topics_and_places(topics)
-        for info in admin.describe_topics(names).check().values() if names else ():
-            places += [_place(info.name, part.index) for part in info.partitions]
+        there = {found.name: found.partitions for found in admin.list_topics(internal=True)} if names else {}
+        for name in names:
+            if name not in there:
+                raise UnknownTopic(f"topic {name!r}: there is none of this name")
+            places += [_place(name, number) for number in range(there[name])]
         results = admin.delete_group_offsets(group, places, timeout_ms=timeout_ms)
     return report(results, done=f"Group {group} has no offset for {{}} any more.", as_json=as_json)
 

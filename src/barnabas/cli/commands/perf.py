@@ -1,9 +1,10 @@
 """`barnabas perf`: how fast producing and consuming is, with the flags and lines of Kafka's perf tests."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from barnabas.cli.perf_stats import Meter, Window
     from barnabas.client.consumer import Consumer
     from barnabas.client.errors import KafkaError
+    from barnabas.client.hot import RecordFuture
     from barnabas.client.producer import Producer
 
 EXAMPLES = """
@@ -119,7 +121,6 @@ def produce(
         )
         run = _Producing(producer, name, meter)
         run.send(num_records, payloads, throughput, show)
-        producer.flush()
         metrics = producer.metrics()
     meter.finish()
     _print_total(meter, as_json, run.failed)
@@ -131,46 +132,92 @@ def produce(
     return 1 if run.failed else 0
 
 
+class _Flight:
+    """Records of one batch: when each was sent, until the broker answers for all of them at once."""
+
+    __slots__ = ("_counted", "_run", "ended_at", "error", "sent")
+
+    def __init__(self, run: "_Producing") -> None:
+        self._run = run
+        self._counted = 0
+        self.sent: list[tuple[float, int]] = []
+        self.ended_at: float | None = None
+        self.error: KafkaError | None = None
+
+    def end(self, future: "RecordFuture") -> None:
+        """The broker has answered; called on the producer's thread."""
+        self.error = future.exception()
+        self.ended_at = time.perf_counter()
+        self.count()
+
+    def count(self) -> None:
+        """Counts what was not counted yet: a record may be noted here only after its batch has ended."""
+        with self._run.lock:
+            new, ended_at = self.sent[self._counted :], self.ended_at
+            self._counted += len(new)
+            if new and ended_at is not None:
+                times_ms = [max(ended_at - at, 0.0) * 1000 for at, _ in new]
+                self._run.count(len(new), sum(size for _, size in new), times_ms, self.error)
+
+
 class _Producing:
-    """Sends records and feeds the meter from their outcomes, which come on the producer's thread."""
+    """Sends records and feeds the meter, once per batch: a callback for each record would cost too much."""
 
     def __init__(self, producer: "Producer", topic: str, meter: "Meter") -> None:
         self._producer = producer
         self._topic = topic
         self._meter = meter
+        self.lock = threading.Lock()
+        """Batches end on the producer's thread, late records of them are counted on the caller's."""
         self.failed = 0
         self.error: KafkaError | None = None
 
     def send(
         self, count: int, payloads: Iterator[bytes], throughput: float, show: Callable[[int], None]
     ) -> None:
+        """Returns when all are acknowledged or have failed."""
         send, topic, now = self._producer.send, self._topic, time.perf_counter
         started = now()
+        flights: dict[object, _Flight] = {}
         for number in range(count):
             if throughput > 0 and (early_s := started + number / throughput - now()) > 0.001:
                 time.sleep(early_s)
             payload = next(payloads)
-            send(topic, payload, on_delivery=self._watch(now(), len(payload)))
+            sent_at = now()
+            future = send(topic, payload)
+            flight = flights.get(future.batch)
+            if flight is None:
+                flights = {batch: kept for batch, kept in flights.items() if kept.ended_at is None}
+                flight = flights[future.batch] = _Flight(self)
+                future.add_done_callback(flight.end)
+            flight.sent.append((sent_at, len(payload)))
+            if flight.ended_at is not None:
+                flight.count()
             if number % 2048 == 0:
                 show(number)
+        self._flush()
 
-    def _watch(self, sent_at: float, size: int) -> "Callable[[Any, KafkaError | None], None]":
-        def on_delivery(metadata: Any, error: "KafkaError | None") -> None:
-            if error is None:
-                now = time.perf_counter()
-                self._meter.add(1, size, (now - sent_at) * 1000, now)
-            else:
-                self.failed += 1
-                self.error = self.error or error
+    def _flush(self) -> None:
+        from barnabas.client.errors import DeliveryFailed
 
-        return on_delivery
+        try:
+            self._producer.flush()
+        except DeliveryFailed as error:
+            self.error = self.error or error  # counted batch by batch already
+
+    def count(self, records: int, size_bytes: int, times_ms: list[float], error: "KafkaError | None") -> None:
+        if error is None:
+            self._meter.add(records, size_bytes, times_ms)
+        else:
+            self.failed += records
+            self.error = self.error or error
 
 
 def _print_window(window: "Window", seconds: float) -> None:
     click.echo(
         f"{window.records} records sent, {window.records / seconds:.1f} records/sec "
         f"({window.size_bytes / _MB / seconds:.2f} MB/sec), "
-        f"{window.total_ms / window.records:.1f} ms avg latency, {window.max_ms:.1f} ms max latency."
+        f"{window.total_ms / window.measured:.1f} ms avg latency, {window.max_ms:.1f} ms max latency."
     )
 
 
@@ -193,8 +240,9 @@ def _random(size: int) -> Iterator[bytes]:
     """Values of random letters, cut from one block at changing places."""
     import random
 
-    chance = random.Random(0)  # the same bytes in every run, so that runs can be compared
-    block = bytes(chance.choices(_ALPHABET, k=_BLOCK_BYTES + size))
+    letters = bytes(_ALPHABET[number % len(_ALPHABET)] for number in range(256))
+    # The same bytes in every run, so that runs can be compared.
+    block = random.Random(0).randbytes(_BLOCK_BYTES + size).translate(letters)
     at = 0
     while True:
         yield block[at : at + size]
@@ -339,7 +387,7 @@ def _consume(
         if not records:
             return
         size = sum(len(r.value or b"") + len(r.key or b"") for r in records)
-        meter.add(len(records), size, (now() - asked_at) * 1000)
+        meter.add(len(records), size, [(now() - asked_at) * 1000])
         show(meter.records)
 
 

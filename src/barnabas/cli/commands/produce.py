@@ -239,9 +239,9 @@ def _sources(files: tuple[Path, ...]) -> Iterator[Iterator[BinaryIO]]:
 @contextmanager
 def _ready(connection: Connection, topic: str) -> "Iterator[Producer]":
     """A producer that ends well: all sent at the end, a few seconds for the rest after Ctrl-C."""
-    _check_topic(connection, topic)
     producer = connection.producer(DEFAULTS)
     try:
+        _check_topic(connection, topic)
         yield producer
     except BaseException:
         from barnabas.client.errors import KafkaError
@@ -261,17 +261,13 @@ def _check_topic(connection: Connection, topic: str) -> None:
 
     with connection.admin() as admin:
         try:
-            admin.describe_topic(topic, timeout_ms=0)
-        except UnknownTopic:
-            try:
-                nodes = admin.describe_cluster().brokers
-                resource = ConfigResource.broker(nodes[0].id)
-                found = admin.describe_configs([resource], names=["auto.create.topics.enable"])[resource]
-            except (KafkaError, IndexError):
-                return  # it cannot be told; the producer will see
-            if any(entry.value == "false" for entry in found.values()):
-                raise UnknownTopic(
-                    f"topic {topic!r}: there is none of this name; `barnabas topics create {topic}` makes it"
-                ) from None
-        except KafkaError:
-            return
+            if any(found.name == topic for found in admin.list_topics(internal=True)):
+                return
+            resource = ConfigResource.broker(admin.describe_cluster().brokers[0].id)
+            found = admin.describe_configs([resource], names=["auto.create.topics.enable"])[resource]
+        except (KafkaError, IndexError):
+            return  # it cannot be told; the producer will see
+    if any(entry.value == "false" for entry in found.values()):
+        raise UnknownTopic(
+            f"topic {topic!r}: there is none of this name; `barnabas topics create {topic}` makes it"
+        )
