@@ -8,7 +8,7 @@ from barnabas.client.consumer import Consumer
 from barnabas.records.record import Record
 from tests.client._kit import settings_for
 
-LIMIT_S = 12.0
+LIMIT_S = 45.0
 
 
 def consumer_of(bootstrap: str, **more: object) -> Consumer:

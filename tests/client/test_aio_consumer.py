@@ -18,7 +18,7 @@ from tests.client._records import produce, values_of
 
 pytestmark = pytest.mark.slow
 
-LIMIT_S = 15.0
+LIMIT_S = 45.0
 
 
 def consumer_of(bootstrap: str, **more: object) -> Consumer:

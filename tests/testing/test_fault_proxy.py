@@ -10,7 +10,7 @@ import pytest
 from barnabas.base.errors import Misuse
 from barnabas.testing.fault_proxy import FaultProxy
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 class Echo:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-READ_TIMEOUT_S = 15.0
+READ_TIMEOUT_S = 40.0
 HEARTBEAT_MS = 100
 # A member that looked while its topic was being made must look again soon.
 METADATA_MS = 500

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tests.conformance.drivers._driver import Driver
 
-READ_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 30.0
 QUIET_S = 0.4
 
 
