@@ -134,20 +134,29 @@ class TestARequest:
 class TestInFlight:
     def test_no_more_than_the_limit_are_under_way(self) -> None:
         async def body(broker: ProduceFake, producer: Producer) -> None:
+            await outcome(await producer.send("t", b"the first goes alone"))
             broker.script = [HOLD] * 3
             futures = [await producer.send("t", b"x" * 400) for _ in range(6)]
-            await broker.wait_for(ApiKey.PRODUCE, 2)
+            await broker.wait_for(ApiKey.PRODUCE, 3)
             for _ in range(5):
                 await asyncio.sleep(0)
-            assert broker.count(ApiKey.PRODUCE) == 2
+            assert broker.count(ApiKey.PRODUCE) == 3
             assert producer.metrics()["requests-in-flight"] == 2
-            for number in range(6):
+            for number in range(1, 4):
                 await broker.wait_for(ApiKey.PRODUCE, number + 1)
-                if number < 3:
-                    broker.release(broker.judged(broker.requests[number], lambda partition, batch: None))
+                broker.release(broker.judged(broker.requests[number], lambda partition, batch: None))
             await asyncio.gather(*(outcome(future) for future in futures))
 
         run(body, max_in_flight_requests_per_connection=2, batch_size=300)
+
+    def test_the_first_batch_of_a_partition_goes_alone(self) -> None:
+        async def body(broker: ProduceFake, producer: Producer) -> None:
+            broker.script = [refuse(6)]  # a leader that is none yet, as right after a topic was made
+            futures = [await producer.send("t", b"%d" % number + b"x" * 400) for number in range(4)]
+            assert [(await outcome(future)).offset for future in futures] == [0, 1, 2, 3]
+            assert [value and value[:1] for value in broker.values()] == [b"0", b"1", b"2", b"3"]
+
+        run(body, batch_size=300)
 
     def test_a_broker_that_throttles_is_left_alone(self) -> None:
         async def body(broker: ProduceFake, producer: Producer) -> None:

@@ -21,9 +21,9 @@ def started(producer_id: int = 9, epoch: int = 0) -> Sequences:
 
 
 def assigned(sequences: Sequences, *numbers: int, partition: int = 0) -> list[ProducerBatch]:
+    """Batches with numbers, as if all had been sent."""
     batches = [make_batch(number, partition=partition) for number in numbers]
     for batch in batches:
-        assert sequences.may_send(batch)
         sequences.assign(batch)
     return batches
 
@@ -67,8 +67,17 @@ class TestRepeats:
 
     def test_new_batches_go_on_while_others_are_under_way(self) -> None:
         sequences = started()
-        assigned(sequences, 1, 2)
+        first, _ = assigned(sequences, 1, 2)
+        sequences.acknowledge(first, 1)
         assert sequences.may_send(make_batch(3))
+
+    def test_but_the_first_of_a_partition_goes_alone(self) -> None:
+        sequences = started()
+        (first,) = assigned(sequences, 1)
+        assert not sequences.may_send(make_batch(2))
+        assert sequences.may_send(make_batch(1, partition=1))
+        sequences.acknowledge(first, 1)
+        assert sequences.may_send(make_batch(2))
 
     @pytest.mark.parametrize(
         ("code", "again"),
@@ -241,7 +250,9 @@ class Judge:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if (epoch, sequence) in self.recent:
             return ErrorCode.NONE
-        if epoch > self.epoch:
+        if self.epoch == -1:
+            pass  # whoever is not known may begin anywhere
+        elif epoch > self.epoch:
             if sequence != 0:
                 return GAP
         elif sequence != self.last + 1:
@@ -282,7 +293,8 @@ class History:
                 self.in_flight.append(batch)
         elif self.in_flight:
             batch = self.in_flight.pop(0)  # a connection keeps the order
-            self.take(batch, self.judge.write(batch))
+            is_refused = self.chance.random() < 0.1
+            self.take(batch, ErrorCode.NOT_LEADER_OR_FOLLOWER if is_refused else self.judge.write(batch))
 
     def lose_connection(self) -> None:
         """What was sent is written up to some point, and no answer comes back."""
@@ -334,9 +346,12 @@ class TestWhatIsKnownToBeWritten:
     def test_what_lies_before_an_acknowledged_batch(self) -> None:
         sequences = started()
         first, second = assigned(sequences, 1, 2)
+        first.may_be_written = True
         assert not sequences.is_written(first)
         sequences.acknowledge(second, 3)
         assert sequences.is_written(first)
+        first.may_be_written = False  # it was refused, so it is not
+        assert not sequences.is_written(first)
         sequences.acknowledge(first, -1)
         (third,) = assigned(sequences, 3)
         assert sequences.sees_gap(third)  # the older answer did not take anything back
@@ -348,6 +363,7 @@ class TestWhatIsKnownToBeWritten:
         sequences.may_retry(first, GAP, 0)
         sequences.settle()
         sequences.acknowledge(second, 3)
+        first.may_be_written = True
         assert not sequences.is_written(first)  # renumbered since
 
     def test_no_new_batch_follows_a_repeated_one(self) -> None:

@@ -12,8 +12,10 @@ S3  a batch given up without knowing whether it was written leaves its partition
     until the earlier ones are answered; if a gap remains, the epoch rises
 S4  after a refusal that leaves a gap the epoch rises at once, and the unanswered batches of that partition
     are numbered anew from 0; other partitions move to the new epoch once nothing of theirs is unanswered
-
-S5  what lies before an acknowledged number of the same epoch is written, whatever the broker says later
+S5  the first batch of a partition under a new name goes alone: a broker that does not know the name takes
+    any number for the first, and would write a later batch although an earlier one was refused
+S6  what lies before an acknowledged number of the same epoch is written, if it may have been at all,
+    whatever the broker says later
 
 Decides only: no clock, no network.  One caller: the event loop.
 """
@@ -83,6 +85,14 @@ class Sequences:
         self.identity = identity
         self._restart()
 
+    def renew(self, identity: Identity) -> None:
+        """Counts from 0 in every partition, under the id and epoch that a transaction coordinator gave."""
+        assert self.unanswered == 0, "an epoch is asked for when everything is answered"
+        self.identity = identity
+        self._partitions.clear()
+        self._restarting.clear()
+        self._unresolved.clear()
+
     def may_send(self, batch: ProducerBatch) -> bool:
         """Whether a batch, the first of its partition's queue, may be sent now (S2, S3, S4)."""
         if not self.has_id:
@@ -93,7 +103,8 @@ class Sequences:
         if not batch.has_sequence:
             is_behind = partition.identity != self.identity and bool(partition.unanswered)
             is_repeating = any(each.attempts for each in partition.unanswered)
-            return not is_behind and not is_repeating and partition.unresolved is None
+            is_first_under_way = partition.acked == _NONE and bool(partition.unanswered)
+            return not (is_behind or is_repeating or is_first_under_way or partition.unresolved is not None)
         return partition.unanswered[0] is batch
 
     def assign(self, batch: ProducerBatch) -> None:
@@ -126,11 +137,14 @@ class Sequences:
         partition.acked_offset = max(partition.acked_offset, last_offset)
 
     def is_written(self, batch: ProducerBatch) -> bool:
-        """Whether a later batch was acknowledged under the same name (S5)."""
+        """Whether a later batch was acknowledged under the same name (S6)."""
         partition = self._of(batch)
         last = batch.sequence + batch.count - 1 & _MASK
         return (
-            batch.identity == partition.identity and not batch.was_reset and _is_up_to(last, partition.acked)
+            batch.may_be_written
+            and batch.identity == partition.identity
+            and not batch.was_reset
+            and _is_up_to(last, partition.acked)
         )
 
     def sees_gap(self, batch: ProducerBatch) -> bool:
