@@ -322,5 +322,6 @@ class TestLogMachine(LogMachine.TestCase):  # type: ignore[valid-type, misc]  # 
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 class TestLogMachineSoak(LogMachine.TestCase):  # type: ignore[valid-type, misc]  # made at run time
-    settings = settings(max_examples=2000, stateful_step_count=80, deadline=None)
+    settings = settings(max_examples=1000, stateful_step_count=80, deadline=None)
