@@ -221,7 +221,11 @@ def main(arguments: list[str] | None = None) -> None:
             for _ in range(rounds):
                 for name in clients:
                     job = Job(server.bootstrap_servers, topic, value, count, acks, codec, tuned)
-                    rates.setdefault(name, []).append(CLIENTS[name](job))
+                    try:
+                        rates.setdefault(name, []).append(CLIENTS[name](job))
+                    except RuntimeError as error:  # kafka-python without the library of a codec
+                        print(f"{name}, {row}: {error}")
+                        rates.pop(name)
             found[row] = rates
         print_rows(server.bootstrap_servers, found)
         if chosen.only in "one at a time":
