@@ -61,7 +61,3 @@ class TestSending:
         assert default.compression == (Codec.GZIP, None)
         snappy = sender_settings_of(settings(compression_type="snappy", compression_zstd_level=9))
         assert snappy.compression == (Codec.SNAPPY, None)
-
-    def test_transactions_are_not_there_and_say_so(self) -> None:
-        with pytest.raises(ConfigFault, match=r"transactional\.id: this version has no transactions"):
-            sender_settings_of(settings(transactional_id="x"))

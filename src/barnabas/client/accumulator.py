@@ -105,6 +105,7 @@ class Accumulator:
         self.incomplete: dict[ProducerBatch, None] = {}
         self.flushes = 0
         self.is_closing = False
+        self._is_shut = False
         self._clock = clock
         self._wake = wake
         self._may_wait = may_wait
@@ -125,6 +126,14 @@ class Accumulator:
         with self.appender.lock:
             self.appender.topics.clear()
 
+    def shut(self, is_shut: bool) -> None:
+        """Takes the topics from the hot path, or gives them back; meanwhile records go the long way."""
+        self._is_shut = is_shut
+        with self.appender.lock:
+            self.appender.topics.clear()
+            if not is_shut and not self.is_closing:
+                self.appender.topics.update(self._topics)
+
     def update_topic(self, info: TopicInfo) -> ProducerTopic:
         """Takes what metadata says about a topic: new partitions, leaders that moved."""
         topic = self.topic(info.name) or ProducerTopic(info.name)
@@ -137,7 +146,7 @@ class Accumulator:
             if topic.sticky < 0:
                 self._move_on(topic)
             self._topics[info.name] = topic
-            if not self.is_closing:
+            if not self.is_closing and not self._is_shut:
                 self.appender.topics[info.name] = topic
         return topic
 

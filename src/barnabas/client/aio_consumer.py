@@ -22,7 +22,7 @@ from barnabas.client.consumer import topics_or_pattern
 from barnabas.client.consumer_core import ConsumerCore
 from barnabas.client.errors import ClientClosed, KafkaError
 from barnabas.client.metadata import PartitionInfo
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp
+from barnabas.client.offsets import EARLIEST, LATEST, GroupIdentity, OffsetAndTimestamp
 from barnabas.client.poll_side import PollSide, as_offsets, as_partitions, as_timestamp
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.records.record import Record
@@ -218,6 +218,11 @@ class Consumer:
         self._side.drop_unseen([tp])
         await self._core.seek(tp, offset)
 
+    async def rewind(self) -> None:
+        """Goes back to the offsets committed last, or to where reading began: after a failed transaction."""
+        self._side.drop_unseen()
+        await self._core.rewind(self._timeout_ms)
+
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """To the first record there is; of all assigned partitions when none is named."""
         await self._seek_to(EARLIEST, partitions)
@@ -284,6 +289,18 @@ class Consumer:
         return self._core.lag()
 
     # --- commits
+
+    def group_metadata(self) -> GroupIdentity:
+        """Who this consumer is in its group, for `Producer.send_offsets_to_transaction`.
+
+        Raises CommitFailed when it is no member at the moment, Misuse without group.id.
+        """
+        return self._core.committer.identity()
+
+    @property
+    def commits_by_itself(self) -> bool:
+        """Whether offsets are committed without being asked to (enable.auto.commit)."""
+        return self._core.auto_commits
 
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
         """Commits these offsets, or those behind all records seen so far, and waits until it is done.

@@ -20,13 +20,14 @@ from barnabas.client.hot import RecordFuture
 from barnabas.client.interceptors import Headers, ProducerRecord
 from barnabas.client.metadata import PartitionInfo
 from barnabas.client.producer_core import ProducerCore
+from barnabas.client.transaction_calls import AsyncTransactionCalls
 
 __all__ = ["Producer"]
 
 _log: Final = logging.getLogger("barnabas.client.producer")
 
 
-class Producer:
+class Producer(AsyncTransactionCalls):
     """Writes records to topics, from the tasks of one event loop.
 
     Settings are Kafka's, as a mapping with dots or as keywords with underscores; wrong ones raise

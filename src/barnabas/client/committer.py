@@ -55,7 +55,7 @@ class Committer:
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         async with self._turn:
             try:
-                await commit_offsets(self._cluster, self._identity(), offsets, timeout_ms=limit_ms)
+                await commit_offsets(self._cluster, self.identity(), offsets, timeout_ms=limit_ms)
             except KafkaError as error:
                 self.counters.failed += 1
                 if self.member is not None and self._subscription.is_by_group:
@@ -108,7 +108,8 @@ class Committer:
         elif error is not None:
             _log.warning("offsets were not committed: %s", error)
 
-    def _identity(self) -> GroupIdentity:
+    def identity(self) -> GroupIdentity:
+        """In whose name is committed.  Raises CommitFailed outside of the group, Misuse without one."""
         if self._group_id is None:
             raise Misuse("committing needs group.id")
         if self.member is None or not self._subscription.is_by_group:

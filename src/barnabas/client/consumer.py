@@ -24,7 +24,7 @@ from barnabas.client.config import CONSUMER, ClientSettings, parse
 from barnabas.client.consumer_core import ConsumerCore
 from barnabas.client.errors import ClientClosed, KafkaError
 from barnabas.client.metadata import PartitionInfo
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp
+from barnabas.client.offsets import EARLIEST, LATEST, GroupIdentity, OffsetAndTimestamp
 from barnabas.client.poll_side import PollSide, as_offsets, as_partitions, as_timestamp
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.client.thread import ClientThread
@@ -227,6 +227,11 @@ class Consumer:
         self._side.drop_unseen([tp])
         self._call(self._core.seek(tp, offset))
 
+    def rewind(self) -> None:
+        """Goes back to the offsets committed last, or to where reading began: after a failed transaction."""
+        self._side.drop_unseen()
+        self._call(self._core.rewind(self._timeout_ms))
+
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """To the first record there is; of all assigned partitions when none is named."""
         self._seek_to(EARLIEST, partitions)
@@ -297,6 +302,18 @@ class Consumer:
         return self._core.lag()
 
     # --- commits
+
+    def group_metadata(self) -> GroupIdentity:
+        """Who this consumer is in its group, for `Producer.send_offsets_to_transaction`.
+
+        Raises CommitFailed when it is no member at the moment, Misuse without group.id.
+        """
+        return self._core.committer.identity()
+
+    @property
+    def commits_by_itself(self) -> bool:
+        """Whether offsets are committed without being asked to (enable.auto.commit)."""
+        return self._core.auto_commits
 
     def commit(
         self,

@@ -30,7 +30,14 @@ from barnabas.client.group_member import GroupMember, Release
 from barnabas.client.metadata import Metadata
 from barnabas.client.offsets import OffsetAndTimestamp, committed_offsets, list_offsets
 from barnabas.client.positions import Positions
-from barnabas.client.subscription import OffsetAndMetadata, PartitionState, Reset, Stage, Subscription
+from barnabas.client.subscription import (
+    UNKNOWN,
+    OffsetAndMetadata,
+    PartitionState,
+    Reset,
+    Stage,
+    Subscription,
+)
 from barnabas.protocol.codes import ErrorCode
 
 __all__ = ["ConsumerCore", "Errand", "RebalanceListener"]
@@ -192,6 +199,17 @@ class ConsumerCore:
         at = OffsetAndMetadata(to) if isinstance(to, int) else to
         state.seek(at.offset, epoch=at.leader_epoch, validate=True)
         self.positions.adopt_epoch(state)
+        self._on_partitions()
+
+    async def rewind(self, timeout_ms: int) -> None:
+        """To what the group committed last, else to where the assignment began."""
+        committed = await self.committed(list(self.subscription.partitions), timeout_ms)
+        for tp, state in self.subscription.partitions.items():
+            if (at := committed.get(tp)) is not None:
+                state.seek(at.offset, epoch=at.leader_epoch, validate=True)
+                self.positions.adopt_epoch(state)
+            elif state.origin != UNKNOWN:
+                state.seek(state.origin)
         self._on_partitions()
 
     async def seek_to_time(self, partitions: Collection[TopicPartition], timestamp: int) -> None:

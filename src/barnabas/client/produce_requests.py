@@ -9,6 +9,7 @@ from typing import Final
 
 from barnabas.base.types import ZERO_UUID, Uuid
 from barnabas.client.producer_batch import ProducerBatch
+from barnabas.client.transaction_requests import PRODUCE_MAX
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -29,19 +30,25 @@ def produce_request(
     *,
     acks: int,
     timeout_ms: int,
+    transactional_id: str | None = None,
 ) -> tuple[ProduceRequest, int | None]:
     """One request with all batches, `sealed` being their bytes, and the highest version that can carry it."""
     topics: dict[str, TopicProduceData] = {}
-    version_max: int | None = None
+    version_max = None if transactional_id is None else PRODUCE_MAX
     for batch, data in zip(batches, sealed, strict=True):
         topic = topics.get(batch.topic)
         if topic is None:
             known = topic_id(batch.topic)
             if known == ZERO_UUID:
-                version_max = _NAMES_UP_TO
+                version_max = min(version_max or _NAMES_UP_TO, _NAMES_UP_TO)
             topic = topics[batch.topic] = TopicProduceData(name=batch.topic, topic_id=known)
         topic.partition_data.append(PartitionProduceData(index=batch.partition, records=data))
-    request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
+    request = ProduceRequest(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=list(topics.values()),
+    )
     return request, version_max
 
 

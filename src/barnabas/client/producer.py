@@ -26,13 +26,14 @@ from barnabas.client.interceptors import Headers, ProducerRecord
 from barnabas.client.metadata import PartitionInfo
 from barnabas.client.producer_core import ProducerCore
 from barnabas.client.thread import ClientThread
+from barnabas.client.transaction_calls import TransactionCalls
 
 __all__ = ["Producer"]
 
 _log: Final = logging.getLogger("barnabas.client.producer")
 
 
-class Producer:
+class Producer(TransactionCalls):
     """Writes records to topics.  Any number of threads may use one producer, and should.
 
     Settings are Kafka's (see docs/producer.md), as a mapping with dots or as keywords with underscores.

@@ -16,7 +16,13 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.client.hot import BatchBase
-from barnabas.records.batch import HEADER_BYTES, NO_SEQUENCE, RecordBatch, seal_batch
+from barnabas.records.batch import (
+    ATTRIBUTE_TRANSACTIONAL,
+    HEADER_BYTES,
+    NO_SEQUENCE,
+    RecordBatch,
+    seal_batch,
+)
 from barnabas.records.builder import assemble_batch
 from barnabas.records.codecs import Codec
 from barnabas.records.kernel import PayloadBuilder
@@ -120,7 +126,7 @@ class ProducerBatch(BatchBase):
             _PRODUCER_FIELDS.pack_into(self._sealed, _PRODUCER_FIELDS_AT, *identity, sequence)
             seal_batch(self._sealed, 0, len(self._sealed))
 
-    def seal(self, compression: Compression) -> bytearray:
+    def seal(self, compression: Compression, *, is_transactional: bool = False) -> bytearray:
         """The bytes to send; the batch must not be open any more."""
         if self._sealed is None:
             builder = self.builder
@@ -131,6 +137,7 @@ class ProducerBatch(BatchBase):
                 last_offset_delta=self.count - 1,
                 base_timestamp=base_timestamp,
                 max_timestamp=max_timestamp,
+                attributes=ATTRIBUTE_TRANSACTIONAL if is_transactional else 0,
                 codec=compression.codec,
                 level=compression.level,
                 producer_id=self.identity.producer_id,

@@ -24,7 +24,14 @@ from barnabas.client.buffer_pool import BufferPool
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientSettings
 from barnabas.client.delivery import OnDelivery, watch
-from barnabas.client.errors import BufferFull, ClientClosed, DeliveryFailed, RecordTooLarge, UnknownTopic
+from barnabas.client.errors import (
+    BufferFull,
+    ClientClosed,
+    DeliveryFailed,
+    KafkaError,
+    RecordTooLarge,
+    UnknownTopic,
+)
 from barnabas.client.hot import Appender, RecordFuture
 from barnabas.client.interceptors import Headers, Interceptors, ProducerRecord
 from barnabas.client.metadata import Metadata, PartitionInfo, TopicInfo
@@ -34,6 +41,7 @@ from barnabas.client.producer_settings import limits_of, sender_settings_of, use
 from barnabas.client.sender import Sender
 from barnabas.client.sequences import Sequences
 from barnabas.client.serializers import Serialize, as_bytes, refusal, serializer_of
+from barnabas.client.transactions import Transactions, transactional_id_of
 
 __all__ = ["Prepared", "ProducerCore"]
 
@@ -70,6 +78,7 @@ class ProducerCore:
         self.limits: Final = limits_of(settings)
         self._sender_settings = sender_settings_of(settings)
         self._sequences = Sequences() if uses_idempotence(settings) else None
+        self.transactions: Final = self._transactions_of(settings)
         hashes_keys = self._choose is None and not self._ignores_keys
         self.appender: Final = Appender(hashes_keys=hashes_keys, clock=clock)
         self.is_direct: Final = hashes_keys and not (
@@ -92,6 +101,13 @@ class ProducerCore:
         self.cluster: Cluster | None = None
         self.sender: Sender | None = None
 
+    def _transactions_of(self, settings: ClientSettings) -> Transactions | None:
+        name = transactional_id_of(settings, is_idempotent=self._sequences is not None)
+        if name is None:
+            return None
+        assert self._sequences is not None, "transactions count"
+        return Transactions(settings, name, self._sequences)
+
     # --- life
 
     async def start(self) -> None:
@@ -107,8 +123,17 @@ class ProducerCore:
         self._thread_id = threading.get_ident()
         self.cluster = cluster
         self.sender = Sender(
-            cluster, self.accumulator, self._sender_settings, self._sequences, self.metrics, self._clock
+            cluster,
+            self.accumulator,
+            self._sender_settings,
+            self._sequences,
+            self.metrics,
+            self._clock,
+            self.transactions,
         )
+        if self.transactions is not None:
+            self.transactions.connect(cluster, self.sender)
+            self.sender.open_gate(False)
         cluster.on_change(self._on_metadata)
 
     def wake(self) -> None:
@@ -160,16 +185,27 @@ class ProducerCore:
         sender, cluster = self.sender, self.cluster
         try:
             async with asyncio.timeout(timeout_s):
+                if self.transactions is not None:
+                    await self._abandon_transaction(self.transactions)
                 await sender.flush()
         except TimeoutError:
             pass
         finally:
+            if self.transactions is not None:
+                self.transactions.close()
             sender.close(ClientClosed("the producer was closed before the record was acknowledged"))
             for task in self._learning.values():
                 task.cancel()
             await cluster.close()
             self._interceptors.close()
         return sender.failures.take()
+
+    @staticmethod
+    async def _abandon_transaction(transactions: Transactions) -> None:
+        try:
+            await transactions.abandon()
+        except KafkaError as error:  # the coordinator aborts it after transaction.timeout.ms
+            _log.warning("a transaction was left open by close: %s", error)
 
     # --- topics
 
@@ -223,6 +259,8 @@ class ProducerCore:
         """Intercepts, serializes, measures.  Raises Serialization, RecordTooLarge, Misuse, ClientClosed."""
         if self.is_closed:
             raise ClientClosed("the producer was closed")
+        if self.transactions is not None:
+            self.transactions.check_may_send()
         record = self._interceptors.on_send(record)
         topic = record.topic
         if not isinstance(topic, str) or not topic:
@@ -276,6 +314,8 @@ class ProducerCore:
             if reserved:
                 self.pool.give(reserved)
             raise ClientClosed("the producer was closed")
+        if self.transactions is not None:
+            self._check_transaction(self.transactions, reserved)
         future = self.accumulator.add(
             topic,
             partition,
@@ -291,6 +331,14 @@ class ProducerCore:
             # Not by add_done_callback: an interceptor that watches does not mean that somebody saw a failure.
             watch(future, self._interceptors.on_acknowledgement)
         return future
+
+    def _check_transaction(self, transactions: Transactions, reserved: int) -> None:
+        try:
+            transactions.check_may_send()
+        except BaseException:
+            if reserved:
+                self.pool.give(reserved)
+            raise
 
     def buffer_full(self, size: int) -> BufferFull:
         return BufferFull(

@@ -55,8 +55,6 @@ def limits_of(settings: ClientSettings) -> Limits:
 
 
 def sender_settings_of(settings: ClientSettings) -> SenderSettings:
-    if settings.values["transactional.id"] is not None:
-        raise ConfigFault("transactional.id: this version has no transactions")
     return SenderSettings(
         acks=_ACKS[settings.string("acks")],
         retries=settings.integer("retries"),

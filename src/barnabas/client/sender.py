@@ -36,6 +36,7 @@ from barnabas.client.producer_batch import Compression, ProducerBatch
 from barnabas.client.producer_id import new_identity
 from barnabas.client.producer_metrics import ProducerMetrics
 from barnabas.client.sequences import Sequences
+from barnabas.client.transactions import Transactions
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.produce import ProduceResponse
@@ -94,6 +95,7 @@ class Sender:
         sequences: Sequences | None,
         metrics: ProducerMetrics,
         clock: Clock,
+        transactions: Transactions | None = None,
     ) -> None:
         self._cluster = cluster
         self._accumulator = accumulator
@@ -101,6 +103,7 @@ class Sender:
         self._sequences = sequences
         self._metrics = metrics
         self._clock = clock
+        self._transactions = transactions
         self._loop = asyncio.get_running_loop()
         self._brokers: dict[int, _Broker] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -129,7 +132,7 @@ class Sender:
         try:
             now_ms = self._clock.monotonic_ms()
             wait_ms = self._give_up_late(now_ms)
-            if self._sequences is None or not self._sequences.settle():
+            if not self._needs_id():
                 wait_ms = min(wait_ms, self._send_due(now_ms))
             elif self._accumulator.has_unsent():
                 self._ask_for_id()
@@ -142,6 +145,10 @@ class Sender:
         if not self._is_pump_due:
             self._is_pump_due = True
             self._loop.call_soon(self.pump)
+
+    def _needs_id(self) -> bool:
+        # The id of a transactional producer comes with its first transaction, before there are records.
+        return self._transactions is None and self._sequences is not None and self._sequences.settle()
 
     def _arrange(self, wait_ms: int) -> None:
         if self._timer is not None:
@@ -213,6 +220,8 @@ class Sender:
         """Whether the first batch of a lane may go now, due or not."""
         if not lane.queue or lane.queue[0].retry_at_ms > now_ms:
             return False
+        if self._transactions is not None and not self._transactions.may_send(lane.topic, lane.partition):
+            return False
         if self._sequences is not None:
             return self._sequences.may_send(lane.queue[0])
         # N2: with one in flight, what was sent may still be at a broker that led before.
@@ -220,13 +229,19 @@ class Sender:
 
     def _transmit(self, node: int, broker: _Broker, batches: list[ProducerBatch], now_ms: int) -> None:
         settings = self._settings
+        transactional_id = None if self._transactions is None else self._transactions.transactional_id
         sealed: list[bytearray] = []
         for batch in batches:
             plain_bytes = batch.size_bytes
-            sealed.append(batch.seal(settings.compression))
+            sealed.append(batch.seal(settings.compression, is_transactional=transactional_id is not None))
             self._note_sent(batch, plain_bytes, len(sealed[-1]), now_ms)
         request, version_max = produce_request(
-            batches, sealed, self._topic_id, acks=settings.acks, timeout_ms=settings.request_timeout_ms
+            batches,
+            sealed,
+            self._topic_id,
+            acks=settings.acks,
+            timeout_ms=settings.request_timeout_ms,
+            transactional_id=transactional_id,
         )
         records, size = sum(batch.count for batch in batches), sum(map(len, sealed))
         self._metrics.sent(records, size, now_ms)
@@ -354,6 +369,10 @@ class Sender:
             return False
         if self._sequences is None:
             return error.retriable
+        if self._transactions is not None:
+            if error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                return not self._transactions.is_giving_up and not self._sequences.sees_gap(batch)
+            return not self._transactions.is_giving_up and error.retriable
         if self._sequences.may_retry(batch, error.code, log_start_offset):
             return error.retriable or error.code is not ErrorCode.NETWORK_EXCEPTION
         return False
@@ -449,6 +468,8 @@ class Sender:
         self._metrics.errors += batch.count
         self._finish(batch, _NO_OFFSET, -1, error)
         self.failures.add(batch)
+        if self._transactions is not None:
+            self._transactions.batch_failed(batch, error)
 
     def _finish(
         self, batch: ProducerBatch, base_offset: int, append_time_ms: int, error: KafkaError | None
@@ -497,6 +518,19 @@ class Sender:
         self.pump()
 
     # --- end
+
+    def fail_queued(self, error: KafkaError) -> None:
+        """Gives up everything that is not in a request."""
+        for batch in self._accumulator.take_all():
+            self._fail(batch, error, may_be_written=batch.has_sequence)
+
+    def forget_failures(self) -> None:
+        """Does not report the records that failed unseen: they were part of a transaction that failed."""
+        self.failures.take()
+
+    def open_gate(self, is_open: bool) -> None:
+        """Whether records may come in without a look at the state of the transaction."""
+        self._accumulator.shut(not is_open)
 
     def fail_all(self, error: KafkaError) -> None:
         """Gives up everything that is not acknowledged."""

@@ -72,6 +72,7 @@ class PartitionState:
         "last_stable_offset",
         "leader_epoch",
         "log_start_offset",
+        "origin",
         "position",
         "position_epoch",
         "preferred_node",
@@ -89,6 +90,7 @@ class PartitionState:
         self.stage = Stage.START
         self.session = 0
         self.position = UNKNOWN
+        self.origin = UNKNOWN  # the first position in this assignment
         self.position_epoch = UNKNOWN  # epoch of the record before the position
         self.fetch_offset = UNKNOWN
         self.fetch_epoch = UNKNOWN  # epoch of the last batch fetched
@@ -124,6 +126,8 @@ class PartitionState:
         """Goes on from `offset`; `epoch` is that of the record before it, if it is known."""
         self.session += 1
         self.position = self.fetch_offset = offset
+        if self.origin == UNKNOWN:
+            self.origin = offset
         self.position_epoch = self.fetch_epoch = epoch
         self.reset = None
         self.has_fault = False
