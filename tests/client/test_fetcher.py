@@ -186,10 +186,10 @@ class TestRoom:
             limits = {"max_partition_fetch_bytes": size, "barnabas_prefetch_bytes": 100 * size}
             async with LogBroker(script) as broker, consumer_of(broker, **limits) as consumer:
                 await consumer.assign([TP])
-                await until(lambda: consumer.metrics()["bytes-queued"] >= 2 * size)
+                await until(lambda: consumer.metrics()["bytes-queued"] >= 4 * size)
                 for _ in range(20):
                     await asyncio.sleep(0)
-                assert len(broker.fetches()) == 2, "two answers fill the partition's room"
+                assert len(broker.fetches()) == 4, "four answers fill the partition's room"
                 assert len(await read(consumer, 50)) == 50, "and taking makes room again"
 
         asyncio.run(main())

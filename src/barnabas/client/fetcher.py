@@ -3,8 +3,8 @@
 P1  at most two fetches are under way per broker, on two connections of their own: while one waits there for
     quiet partitions, the other serves those that have room again, or were just given a position
 P2  a session of a partition is in no more than one fetch at a time, so its bytes are queued in offset order
-P3  a fetch asks only for partitions with room: less queued than two answers of it, and in all less than
-    `barnabas.prefetch.bytes`
+P3  a fetch asks only for partitions with room: less queued than _ANSWERS_AHEAD answers of it, and in all less
+    than `barnabas.prefetch.bytes`
 P4  an answer for a session that has ended is dropped (S3 of `subscription`)
 
 Two tasks per broker, on the client's loop.  What errors mean for positions is decided elsewhere: they go into
@@ -40,6 +40,8 @@ __all__ = ["FetchCounters", "Fetcher"]
 _log: Final = logging.getLogger("barnabas.client.fetcher")
 
 _IDS_FROM: Final = 13
+# Deep enough that the thread that polls does not run dry while this one waits for its turn of the GIL.
+_ANSWERS_AHEAD: Final = 4
 _PURPOSES: Final = ("fetch", "fetch-2")
 _EMPTY: Final = memoryview(b"")
 
@@ -115,6 +117,7 @@ class Fetcher:
         self._max_bytes = settings.integer("fetch.max.bytes")
         self._max_wait_ms = settings.integer("fetch.max.wait.ms")
         self._partition_bytes = settings.integer("max.partition.fetch.bytes")
+        self._partition_room = _ANSWERS_AHEAD * self._partition_bytes
         self._prefetch_bytes = settings.integer("barnabas.prefetch.bytes")
         self._retry_ms = settings.integer("retry.backoff.ms")
         self._request_timeout_ms = settings.integer("request.timeout.ms")
@@ -190,7 +193,7 @@ class Fetcher:
                 continue
             if state.retry_at_ms > now:
                 waits = True
-            elif room_is_short or state.queued_bytes >= 2 * self._partition_bytes:
+            elif room_is_short or state.queued_bytes >= self._partition_room:
                 self._queue.wants_room = True
             else:
                 chosen.append(_Asked(state, state.session, state.fetch_offset))
