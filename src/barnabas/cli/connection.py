@@ -151,7 +151,9 @@ def connected(function: Function) -> Function:
         type=FILE,
         help="A properties file with client settings.",
     )
-    @click.option("-X", "settings", multiple=True, metavar="KEY=VALUE", help="One client setting.")
+    @click.option(
+        "-X", "--command-property", "settings", multiple=True, metavar="KEY=VALUE", help="One client setting."
+    )
     @functools.wraps(function)
     def command(
         *arguments: Any,
