@@ -302,6 +302,11 @@ class Consumer:
         """Whether offsets are committed without being asked to (enable.auto.commit)."""
         return self._core.auto_commits
 
+    @property
+    def reads_committed(self) -> bool:
+        """Whether records of open and aborted transactions are left out (isolation.level)."""
+        return self._core.reads_committed
+
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
         """Commits these offsets, or those behind all records seen so far, and waits until it is done.
 

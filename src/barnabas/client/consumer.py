@@ -315,6 +315,11 @@ class Consumer:
         """Whether offsets are committed without being asked to (enable.auto.commit)."""
         return self._core.auto_commits
 
+    @property
+    def reads_committed(self) -> bool:
+        """Whether records of open and aborted transactions are left out (isolation.level)."""
+        return self._core.reads_committed
+
     def commit(
         self,
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,

@@ -123,6 +123,10 @@ class ConsumerCore:
         self.member: GroupMember | None = None
         self.subscription.on_change = self._on_partitions
 
+    @property
+    def reads_committed(self) -> bool:
+        return self._read_committed
+
     # --- life
 
     async def start(self) -> None:

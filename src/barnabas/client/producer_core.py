@@ -198,7 +198,9 @@ class ProducerCore:
                 task.cancel()
             await cluster.close()
             self._interceptors.close()
-        return sender.failures.take()
+        lost = sender.failures.take()
+        # Records of a transaction are lost by its abort, or the error of its commit told of them.
+        return lost if self.transactions is None else None
 
     @staticmethod
     async def _abandon_transaction(transactions: Transactions) -> None:
