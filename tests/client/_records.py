@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable, Sequence
 
 from barnabas.base.types import TopicPartition
+from barnabas.client.errors import error_for
+from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -39,25 +41,31 @@ def batch(
 async def _produce(
     bootstrap: str, topic: str, partition: int, rows: Sequence[Row], timestamp: int, codec: Codec
 ) -> int:
+    built = build_batch([(timestamp, key, value, ()) for key, value in rows], codec=codec)
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=10_000,
+        topic_data=[
+            TopicProduceData(
+                name=topic, partition_data=[PartitionProduceData(index=partition, records=built)]
+            )
+        ],
+    )
     async with Client(bootstrap) as cluster:
         await cluster.topic(topic, timeout_ms=10_000, create=False)
-        leader = cluster.metadata.leader(topic, partition)
-        assert leader is not None
-        built = build_batch([(timestamp, key, value, ()) for key, value in rows], codec=codec)
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=[
-                TopicProduceData(
-                    name=topic, partition_data=[PartitionProduceData(index=partition, records=built)]
-                )
-            ],
-        )
-        answer = await cluster.request(leader, request, version_max=12)
-        assert isinstance(answer, ProduceResponse)
-        found = answer.responses[0].partition_responses[0]
-        assert found.error_code == 0, found
-        return found.base_offset
+
+        async def attempt() -> int:
+            leader = cluster.metadata.leader(topic, partition)
+            if leader is None:
+                raise error_for(ErrorCode.LEADER_NOT_AVAILABLE)
+            answer = await cluster.request(leader, request, version_max=12)
+            assert isinstance(answer, ProduceResponse)
+            found = answer.responses[0].partition_responses[0]
+            if found.error_code:  # a leader that was just named may not know it yet
+                raise error_for(found.error_code)
+            return found.base_offset
+
+        return await cluster.retry(attempt, timeout_ms=10_000)
 
 
 def produce(
