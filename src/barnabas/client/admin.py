@@ -12,6 +12,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.types import TopicPartition, Uuid
 from barnabas.client.admin_configs import Change
 from barnabas.client.admin_offsets import When
+from barnabas.client.admin_transactions import OpenTransaction, TransactionDescription, TransactionListing
 from barnabas.client.admin_types import (
     ClusterDescription,
     ConfigEntry,
@@ -40,7 +41,7 @@ Result = TypeVar("Result")
 
 
 class Admin:
-    """Looks after topics, settings, groups, offsets and records.
+    """Looks after topics, settings, groups, offsets, records and transactions.
 
         with Admin(bootstrap_servers="localhost:9092") as admin:
             admin.create_topic("orders", 6)
@@ -314,3 +315,38 @@ class Admin:
     ) -> Results[TopicPartition, tuple[ProducerInfo, ...]]:
         """The idempotent and transactional producers that a partition's leader remembers."""
         return self._call(self._core.describe_producers(partitions, timeout_ms=timeout_ms))
+
+    # --- transactions
+
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        timeout_ms: int | None = None,
+    ) -> list[TransactionListing]:
+        """All transactional ids that the brokers coordinate, or those in these states, by these producers."""
+        return self._call(
+            self._core.list_transactions(states=states, producer_ids=producer_ids, timeout_ms=timeout_ms)
+        )
+
+    def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, TransactionDescription]:
+        """State, producer, age and partitions of transactional ids."""
+        return self._call(self._core.describe_transactions(transactional_ids, timeout_ms=timeout_ms))
+
+    def open_transactions(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> list[OpenTransaction]:
+        """The transactions that are open in these partitions, each with its owner; first the oldest."""
+        return self._call(self._core.open_transactions(partitions, timeout_ms=timeout_ms))
+
+    def abort_transaction(
+        self, partition: TopicPartition, producer: ProducerInfo, *, timeout_ms: int | None = None
+    ) -> None:
+        """Ends a transaction in one partition by an abort marker; only for one that hangs.
+
+        The coordinator is not told: if it knows the transaction, abort by the producer instead.
+        """
+        self._call(self._core.abort_transaction(partition, producer, timeout_ms=timeout_ms))

@@ -1,15 +1,15 @@
 """The asynchronous admin: every call on the loop that the caller runs."""
 
-from barnabas.client.admin_cluster import ClusterCalls
 from barnabas.client.admin_configs import ConfigCalls
 from barnabas.client.admin_lag import LagCalls
 from barnabas.client.admin_topics import TopicCalls
+from barnabas.client.admin_transactions import TransactionCalls
 
 __all__ = ["Admin"]
 
 
-class Admin(TopicCalls, ConfigCalls, LagCalls, ClusterCalls):
-    """Looks after topics, settings, groups, offsets and records.
+class Admin(TopicCalls, ConfigCalls, LagCalls, TransactionCalls):
+    """Looks after topics, settings, groups, offsets, records and transactions.
 
         async with Admin(bootstrap_servers="localhost:9092") as admin:
             await admin.create_topic("orders", 6)
