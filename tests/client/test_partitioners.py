@@ -23,7 +23,7 @@ from barnabas.client.partitioners import (
 
 
 def settings(**more: object) -> ClientSettings:
-    return parse(PRODUCER, bootstrap_servers="localhost:9092", **more)
+    return parse(PRODUCER, {"bootstrap.servers": "localhost:9092", **more})
 
 
 class TestTheHash:
