@@ -22,6 +22,7 @@ COMMANDS = {
     "produce": "Send lines of stdin or files as records.",
     "consume": "Print records of topics.",
     "groups": "List, describe, move and delete consumer groups.",
+    "transactions": "List and describe transactions, find and end those that hang.",
     "configs": "Show and change settings of topics and brokers.",
     "offsets": "Show first, last and other offsets of topics.",
     "delete-records": "Delete the oldest records of partitions.",
