@@ -15,7 +15,7 @@ from barnabas.cli.connection import Connection, connected, json_option
 if TYPE_CHECKING:
     from barnabas.base.types import TopicPartition
     from barnabas.client.admin import Admin
-    from barnabas.client.admin_types import GroupDescription, GroupLag, OffsetChange, OffsetReset
+    from barnabas.client.admin_types import OffsetChange, OffsetReset
     from barnabas.client.results import Results
 
 EXAMPLES = """
@@ -111,6 +111,7 @@ def describe(
     connection: Connection,
 ) -> int:
     """Show how far groups are, in messages and seconds; or their members, or their states."""
+    from barnabas.cli.group_views import group_json, lag_json, print_group
     from barnabas.cli.output import document
 
     with connection.admin() as admin:
@@ -118,116 +119,18 @@ def describe(
         if view == "offsets":
             lags = admin.group_lags(names, seconds=not no_seconds, timeout_ms=timeout_ms)
             errors = lags.errors
-            shown = [_lag_json(lag) for lag in lags.succeeded.values()]
+            shown = [lag_json(lag) for lag in lags.succeeded.values()]
         else:
             found = admin.describe_groups(names, timeout_ms=timeout_ms)
             errors = found.errors
-            shown = [_group_json(group) for group in found.succeeded.values()]
+            shown = [group_json(group) for group in found.succeeded.values()]
     if as_json:
         document(shown)
     for group in () if as_json else shown:
-        _print_group(group, view, verbose)
+        print_group(group, view, verbose)
     for error in errors.values():
         click.echo(f"barnabas: {error}", err=True)
     return 1 if errors else 0
-
-
-def _group_json(group: "GroupDescription") -> dict[str, Any]:
-    return {
-        "group": group.id,
-        "state": group.state,
-        "type": group.type,
-        "assignor": group.assignor,
-        "coordinator": {
-            "id": group.coordinator.id,
-            "host": group.coordinator.host,
-            "port": group.coordinator.port,
-        },
-        "members": [
-            {
-                "member_id": member.id,
-                "instance_id": member.instance_id,
-                "client_id": member.client_id,
-                "host": member.host,
-                "subscription": list(member.subscription),
-                "assignment": [{"topic": topic, "partition": number} for topic, number in member.assignment],
-            }
-            for member in group.members
-        ],
-    }
-
-
-def _lag_json(lag: "GroupLag") -> dict[str, Any]:
-    return {
-        **_group_json(lag.group),
-        "lag": lag.messages,
-        "lag_seconds": lag.seconds,
-        "partitions": [
-            {
-                "topic": part.partition.topic,
-                "partition": part.partition.partition,
-                "current_offset": part.committed,
-                "log_start_offset": part.start,
-                "log_end_offset": part.end,
-                "lag": None if part.committed is None else part.messages,
-                "lag_seconds": part.seconds,
-                "member_id": part.member.id if part.member else None,
-                "host": part.member.host if part.member else None,
-                "client_id": part.member.client_id if part.member else None,
-            }
-            for part in lag.partitions
-        ],
-    }
-
-
-_OFFSETS = (
-    ("GROUP", "group"),
-    ("TOPIC", "topic"),
-    ("PARTITION", "partition"),
-    ("CURRENT-OFFSET", "current_offset"),
-    ("LOG-END-OFFSET", "log_end_offset"),
-    ("LAG", "lag"),
-    ("CONSUMER-ID", "member_id"),
-    ("HOST", "host"),
-    ("CLIENT-ID", "client_id"),
-    ("LAG-SECONDS", "lag_seconds"),
-)
-
-
-def _print_group(group: dict[str, Any], view: str, verbose: bool) -> None:
-    from barnabas.cli.output import table
-
-    name, members = group["group"], group["members"]
-    columns: tuple[str, ...] = tuple(heading for heading, _ in _OFFSETS)
-    rows: list[tuple[object, ...]]
-    if view == "state":
-        where = group["coordinator"]
-        address = f"{where['host']}:{where['port']} ({where['id']})"
-        columns = ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
-        table(columns, [(name, address, group["assignor"], group["state"], len(members))])
-        return
-    if not members:
-        click.echo(f"Group {name!r} has no members; it is {group['state']}.", err=True)
-    if view == "members":
-        columns = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "INSTANCE-ID")
-        rows = [
-            (name, m["member_id"], m["host"], m["client_id"], len(m["assignment"]), m["instance_id"])
-            for m in members
-        ]
-        if verbose:
-            columns = (*columns, "ASSIGNMENT")
-            rows = [(*row, _places_text(m["assignment"])) for row, m in zip(rows, members, strict=True)]
-    else:
-        rows = [tuple({**part, "group": name}[key] for _, key in _OFFSETS) for part in group["partitions"]]
-    if rows:
-        table(columns, rows)
-
-
-def _places_text(assignment: Iterable[dict[str, Any]]) -> str:
-    by_topic: dict[str, list[str]] = {}
-    for place in assignment:
-        by_topic.setdefault(place["topic"], []).append(str(place["partition"]))
-    return ", ".join(f"{topic}({','.join(numbers)})" for topic, numbers in by_topic.items())
 
 
 @command.command(short_help="Delete groups with their offsets.")

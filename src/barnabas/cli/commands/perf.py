@@ -1,8 +1,7 @@
 """`barnabas perf`: how fast producing and consuming is, with the flags and lines of Kafka's perf tests."""
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,11 +13,8 @@ from barnabas.cli.connection import FILE, Connection, assignments, connected, js
 
 if TYPE_CHECKING:
     from barnabas.base.types import TopicPartition
-    from barnabas.cli.perf_stats import Meter, Window
+    from barnabas.cli.perf_stats import Meter
     from barnabas.client.consumer import Consumer
-    from barnabas.client.errors import KafkaError
-    from barnabas.client.hot import RecordFuture
-    from barnabas.client.producer import Producer
 
 EXAMPLES = """
 \b
@@ -30,11 +26,7 @@ Examples:
       --producer-props bootstrap.servers=localhost:9092 acks=1 linger.ms=5
 """
 
-_MB: Final = 1024 * 1024
-_BLOCK_BYTES: Final = 1 << 20
 _POLL_RECORDS: Final = 10_000
-_ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_JAVA_DATE: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
 plot_option = click.option(
     "--plot",
@@ -98,6 +90,8 @@ def produce(
 ) -> int:
     """Send records and say how fast they were taken and how long each waited for its acknowledgement."""
     from barnabas.cli.line_writer import unescaped
+    from barnabas.cli.perf_lines import print_client_metrics, print_total, print_window
+    from barnabas.cli.perf_sending import Sending, numbered_payloads, payloads_of, random_payloads
     from barnabas.cli.perf_stats import Meter
     from barnabas.cli.plot import check_plot
     from barnabas.cli.progress import progress
@@ -108,162 +102,28 @@ def produce(
     if plot is not None:
         check_plot(plot)
     if payload_file is not None:
-        payloads = _from_file(payload_file, unescaped(payload_delimiter).encode())
+        payloads = payloads_of(payload_file, unescaped(payload_delimiter).encode())
     else:
-        payloads = _numbers() if payload_monotonic else _random(record_size or 100)
+        payloads = numbered_payloads() if payload_monotonic else random_payloads(record_size or 100)
     connection = connection.with_file(producer_file).with_properties(
         assignments(properties, "--producer-props")
     )
     with connection.producer({}) as producer, progress("producing", num_records) as show:
         producer.partitions_for(name)  # what is measured is sending, not the look-up
         meter = Meter(
-            num_records, every_s=reporting_interval / 1000, report=None if as_json else _print_window
+            num_records, every_s=reporting_interval / 1000, report=None if as_json else print_window
         )
-        run = _Producing(producer, name, meter)
+        run = Sending(producer, name, meter)
         run.send(num_records, payloads, throughput, show)
         metrics = producer.metrics()
     meter.finish()
-    _print_total(meter, as_json, run.failed)
+    print_total(meter, as_json, run.failed)
     if print_metrics and not as_json:
-        _print_metrics(metrics)
+        print_client_metrics(metrics)
     _plot(plot, f"{meter.records:,} records to {name}", meter, "time to acknowledgement")
     if run.error is not None:
         click.echo(f"barnabas: {run.failed} records failed; the first: {run.error}", err=True)
     return 1 if run.failed else 0
-
-
-class _Flight:
-    """Records of one batch: when each was sent, until the broker answers for all of them at once."""
-
-    __slots__ = ("_counted", "_run", "ended_at", "error", "sent")
-
-    def __init__(self, run: "_Producing") -> None:
-        self._run = run
-        self._counted = 0
-        self.sent: list[tuple[float, int]] = []
-        self.ended_at: float | None = None
-        self.error: KafkaError | None = None
-
-    def end(self, future: "RecordFuture") -> None:
-        """The broker has answered; called on the producer's thread."""
-        self.error = future.exception()
-        self.ended_at = time.perf_counter()
-        self.count()
-
-    def count(self) -> None:
-        """Counts what was not counted yet: a record may be noted here only after its batch has ended."""
-        with self._run.lock:
-            new, ended_at = self.sent[self._counted :], self.ended_at
-            self._counted += len(new)
-            if new and ended_at is not None:
-                times_ms = [max(ended_at - at, 0.0) * 1000 for at, _ in new]
-                self._run.count(len(new), sum(size for _, size in new), times_ms, self.error)
-
-
-class _Producing:
-    """Sends records and feeds the meter, once per batch: a callback for each record would cost too much."""
-
-    def __init__(self, producer: "Producer", topic: str, meter: "Meter") -> None:
-        self._producer = producer
-        self._topic = topic
-        self._meter = meter
-        self.lock = threading.Lock()
-        """Batches end on the producer's thread, late records of them are counted on the caller's."""
-        self.failed = 0
-        self.error: KafkaError | None = None
-
-    def send(
-        self, count: int, payloads: Iterator[bytes], throughput: float, show: Callable[[int], None]
-    ) -> None:
-        """Returns when all are acknowledged or have failed."""
-        send, topic, now = self._producer.send, self._topic, time.perf_counter
-        started = now()
-        flights: dict[object, _Flight] = {}
-        for number in range(count):
-            if throughput > 0 and (early_s := started + number / throughput - now()) > 0.001:
-                time.sleep(early_s)
-            payload = next(payloads)
-            sent_at = now()
-            future = send(topic, payload)
-            flight = flights.get(future.batch)
-            if flight is None:
-                flights = {batch: kept for batch, kept in flights.items() if kept.ended_at is None}
-                flight = flights[future.batch] = _Flight(self)
-                future.add_done_callback(flight.end)
-            flight.sent.append((sent_at, len(payload)))
-            if flight.ended_at is not None:
-                flight.count()
-            if number % 2048 == 0:
-                show(number)
-        self._flush()
-
-    def _flush(self) -> None:
-        from barnabas.client.errors import DeliveryFailed
-
-        try:
-            self._producer.flush()
-        except DeliveryFailed as error:
-            self.error = self.error or error  # counted batch by batch already
-
-    def count(self, records: int, size_bytes: int, times_ms: list[float], error: "KafkaError | None") -> None:
-        if error is None:
-            self._meter.add(records, size_bytes, times_ms)
-        else:
-            self.failed += records
-            self.error = self.error or error
-
-
-def _print_window(window: "Window", seconds: float) -> None:
-    click.echo(
-        f"{window.records} records sent, {window.records / seconds:.1f} records/sec "
-        f"({window.size_bytes / _MB / seconds:.2f} MB/sec), "
-        f"{window.total_ms / window.measured:.1f} ms avg latency, {window.max_ms:.1f} ms max latency."
-    )
-
-
-def _print_total(meter: "Meter", as_json: bool, failed: int) -> None:
-    from barnabas.cli.output import document
-
-    facts = meter.facts()
-    if as_json:
-        document({**facts, "failed": failed})
-        return
-    times = facts["latency_ms"]
-    click.echo(
-        f"{meter.records} records sent, {meter.records_per_s:.1f} records/sec ({meter.mb_per_s:.2f} MB/sec), "
-        f"{times['avg']:.2f} ms avg latency, {times['max']:.2f} ms max latency, {times['p50']:.2f} ms 50th, "
-        f"{times['p95']:.2f} ms 95th, {times['p99']:.2f} ms 99th, {times['p99.9']:.2f} ms 99.9th."
-    )
-
-
-def _random(size: int) -> Iterator[bytes]:
-    """Values of random letters, cut from one block at changing places."""
-    import random
-
-    letters = bytes(_ALPHABET[number % len(_ALPHABET)] for number in range(256))
-    # The same bytes in every run, so that runs can be compared.
-    block = random.Random(0).randbytes(_BLOCK_BYTES + size).translate(letters)
-    at = 0
-    while True:
-        yield block[at : at + size]
-        at = (at + size + 7) % _BLOCK_BYTES
-
-
-def _numbers() -> Iterator[bytes]:
-    number = 0
-    while True:
-        yield b"%d" % number
-        number += 1
-
-
-def _from_file(path: Path, delimiter: bytes) -> Iterator[bytes]:
-    import random
-
-    lines = [line for line in path.read_bytes().split(delimiter) if line]
-    if not lines:
-        raise click.UsageError(f"{path} is empty.")
-    chance = random.Random(0)
-    return iter(lambda: chance.choice(lines), None)
 
 
 @command.command(short_help="Measure consuming, as kafka-consumer-perf-test.")
@@ -308,6 +168,7 @@ def consume(
     connection: Connection,
 ) -> int:
     """Read records and say how fast they came."""
+    from barnabas.cli.perf_lines import ConsumeLines, print_client_metrics
     from barnabas.cli.perf_stats import Meter
     from barnabas.cli.plot import check_plot
     from barnabas.cli.progress import progress
@@ -320,7 +181,7 @@ def consume(
         "auto.offset.reset": "latest" if from_latest else "earliest",
         **({} if group is None else {"group.id": group}),
     }
-    lines = _ConsumeLines(date_format, detailed=show_detailed_stats, is_silent=as_json)
+    lines = ConsumeLines(date_format, detailed=show_detailed_stats, is_silent=as_json)
     with connection.with_file(consumer_file).consumer(settings) as consumer:
         joined = _join(consumer, name, group)
         if not hide_header:
@@ -337,7 +198,7 @@ def consume(
 
         document({**meter.facts(), "rebalance_ms": rebalance_ms, "expected": count})
     if print_metrics and not as_json:
-        _print_metrics(metrics)
+        print_client_metrics(metrics)
     _plot(plot, f"{meter.records:,} records from {name}", meter, "time of a poll")
     if meter.records < count:
         click.echo(
@@ -389,67 +250,6 @@ def _consume(
         size = sum(len(r.value or b"") + len(r.key or b"") for r in records)
         meter.add(len(records), size, [(now() - asked_at) * 1000])
         show(meter.records)
-
-
-class _ConsumeLines:
-    """The lines of Kafka's consumer perf test."""
-
-    def __init__(self, date_format: str, *, detailed: bool, is_silent: bool) -> None:
-        self._format = date_format
-        self._detailed = detailed
-        self._is_silent = is_silent
-        self._started_ms = time.time() * 1000
-        self._read_bytes = 0
-        self._read = 0
-
-    def header(self) -> None:
-        first = "time, threadId" if self._detailed else "start.time, end.time"
-        self._echo(
-            f"{first}, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, "
-            "fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
-        )
-
-    def window(self, window: "Window", seconds: float) -> None:
-        self._read_bytes += window.size_bytes
-        self._read += window.records
-        if not self._detailed:
-            return
-        mb_per_s, per_s = window.size_bytes / _MB / seconds, window.records / seconds
-        self._echo(
-            f"{self._date(time.time() * 1000)}, 0, {self._read_bytes / _MB:.4f}, {mb_per_s:.4f}, "
-            f"{self._read}, {per_s:.4f}, 0, {round(seconds * 1000)}, {mb_per_s:.4f}, {per_s:.4f}"
-        )
-
-    def total(self, meter: "Meter", rebalance_ms: int) -> None:
-        if self._detailed:
-            return
-        fetch_s = max(meter.seconds - rebalance_ms / 1000, 0.001)
-        mb = meter.size_bytes / _MB
-        ended_ms = self._started_ms + meter.seconds * 1000
-        self._echo(
-            f"{self._date(self._started_ms)}, {self._date(ended_ms)}, {mb:.4f}, {meter.mb_per_s:.4f}, "
-            f"{meter.records}, {meter.records_per_s:.4f}, {rebalance_ms}, {round(fetch_s * 1000)}, "
-            f"{mb / fetch_s:.4f}, {meter.records / fetch_s:.4f}"
-        )
-
-    def _date(self, ms: float) -> str:
-        from datetime import datetime
-
-        moment = datetime.fromtimestamp(ms / 1000)
-        pattern = self._format.replace("%", "%%")
-        for java, ours in _JAVA_DATE.items():
-            pattern = pattern.replace(java, ours)
-        return moment.strftime(pattern.replace("SSS", f"{moment.microsecond // 1000:03d}"))
-
-    def _echo(self, line: str) -> None:
-        if not self._is_silent:
-            click.echo(line)
-
-
-def _print_metrics(metrics: dict[str, float]) -> None:
-    click.echo()
-    for name, value in sorted(metrics.items()):
-        click.echo(f"{name:<40} : {value:.3f}")
 
 
 def _plot(path: Path | None, title: str, meter: "Meter", what: str) -> None:
