@@ -103,7 +103,7 @@ def barnabas_aio(servers: str, topic: str, count: int) -> Taken:
                 records = await consumer.poll(WAIT_S)
                 assert records, f"only {seen} of {count} records came"
                 for record in records:
-                    record.value  # noqa: B018
+                    record.value  # noqa: B018  # as above
                 seen += len(records)
             return watch.read()
 
@@ -170,7 +170,7 @@ def aiokafka(servers: str, topic: str, count: int) -> Taken:
                 assert found, f"only {seen} of {count} records came"
                 for records in found.values():
                     for record in records:
-                        record.value  # noqa: B018
+                        record.value  # noqa: B018  # as above
                     seen += len(records)
             return watch.read()
         finally:
@@ -195,7 +195,7 @@ def kafka_python(servers: str, topic: str, count: int) -> Taken:
         assert found, f"only {seen} of {count} records came"
         for records in found.values():
             for record in records:
-                record.value  # noqa: B018
+                record.value  # noqa: B018  # as above
             seen += len(records)
     taken = watch.read()
     consumer.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+from typing import NamedTuple
 
 import pytest
 
@@ -38,12 +39,17 @@ class TestArguments:
             as_timestamp(-1)
 
 
-def side(**settings: object) -> tuple[ConsumerCore, PollSide]:
+class Side(NamedTuple):
+    core: ConsumerCore
+    polling: PollSide
+    posted: list[tuple[object, ...]]
+
+
+def side(**settings: object) -> Side:
     parsed = parse(CONSUMER, {"bootstrap.servers": "localhost:1", **settings})
-    posted: list[object] = []
+    posted: list[tuple[object, ...]] = []
     core = ConsumerCore(parsed, post=lambda *work: posted.append(work), signal=lambda: None)
-    core.posted = posted  # type: ignore[attr-defined]  # for the test to look at
-    return core, PollSide(core, parsed)
+    return Side(core, PollSide(core, parsed), posted)
 
 
 def record(offset: int, where: TopicPartition = A) -> Record:
@@ -53,7 +59,7 @@ def record(offset: int, where: TopicPartition = A) -> Record:
 class TestIterating:
     def test_what_was_not_yielded_is_not_consumed(self) -> None:
         async def main() -> None:
-            core, polling = side(group_id="g")
+            core, polling, _ = side(group_id="g")
             core.subscription.assign([A, B])
             for tp in (A, B):
                 core.subscription.state(tp).seek(10)
@@ -75,12 +81,12 @@ class TestIterating:
 class TestAutomaticCommits:
     def test_they_come_at_the_start_of_a_poll_when_it_is_time(self) -> None:
         async def main() -> None:
-            core, polling = side(group_id="g", auto_commit_interval_ms=0)
+            core, polling, posted = side(group_id="g", auto_commit_interval_ms=0)
             core.subscription.assign([A])
             core.subscription.state(A).seek(3)
-            core.posted.clear()  # type: ignore[attr-defined]
+            posted.clear()
             polling.begin()
-            ((_, offsets),) = core.posted  # type: ignore[attr-defined]
+            ((_, offsets),) = posted
             assert offsets == {A: OffsetAndMetadata(3)}
             assert core.idle_ms() == 0
             polling.end()
@@ -92,8 +98,8 @@ class TestAutomaticCommits:
     )
     def test_without_a_group_or_when_switched_off_there_are_none(self, settings: dict[str, object]) -> None:
         async def main() -> None:
-            core, polling = side(**settings)
+            _, polling, posted = side(**settings)
             polling.begin()
-            assert core.posted == []  # type: ignore[attr-defined]
+            assert posted == []
 
         asyncio.run(main())
