@@ -21,3 +21,13 @@ def test_a_bar_is_drawn_on_a_terminal(
     with progress("working", 10) as show:
         show(5)
     assert "working" in capsys.readouterr().err
+
+
+def test_lines_of_stdout_stay_there_while_a_bar_is_drawn(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("working", 10):
+        print("a result")
+    assert capsys.readouterr().out == "a result\n"

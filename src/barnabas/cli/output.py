@@ -47,7 +47,8 @@ def _drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | N
 
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, name in enumerate(columns):
-        numbers = bool(rows) and all(_is_number(row[number]) for row in rows)
+        cells = {row[number] for row in rows} - {"-"}
+        numbers = bool(cells) and all(map(_is_number, cells))
         drawn.add_column(name, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
@@ -58,7 +59,7 @@ def _drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | N
 
 
 def _is_number(text: str) -> bool:
-    return text == "-" or text.replace(".", "", 1).removeprefix("-").isdigit()
+    return text.replace(".", "", 1).removeprefix("-").isdigit()
 
 
 def _text(cell: object) -> str:

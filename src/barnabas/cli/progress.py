@@ -23,6 +23,8 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        # Lines of stdout pass above the bar on a terminal; elsewhere they must stay where they are sent.
+        redirect_stdout=sys.stdout.isatty(),
         refresh_per_second=4,
     )
     with bar:

@@ -111,6 +111,14 @@ class TestAGroup:
         for _ in range(2):
             assert len(values(tool, filled, *group, "-n", "6")) == 6
 
+    def test_of_a_topic_that_is_not_there_does_not_wait_for_it(self, tool: Tool) -> None:
+        done = tool("consume", "nosuch", "--group", "g")
+        assert (done.code, done.err) == (1, "barnabas: topic 'nosuch': there is none of this name\n")
+
+    def test_may_read_topics_by_pattern(self, tool: Tool, filled: str, name: Name) -> None:
+        flags = ["--group", name("g"), "--from-beginning", "-n", "6"]
+        assert len(values(tool, "--include", f"{filled[:-1]}.", *flags)) == 6
+
     @pytest.mark.parametrize("flags", [["-p", "0"], ["-e"], ["--from", "5"], ["--from", "-1h"]])
     def test_shares_partitions_itself(self, tool: Tool, topic: str, flags: list[str]) -> None:
         done = tool("consume", topic, "--group", "g", *flags)

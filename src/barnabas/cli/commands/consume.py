@@ -120,6 +120,8 @@ def command(
     with connection.consumer(defaults) as consumer:
         printer = _Printer(consumer, render, max_messages, timeout_ms)
         if group is not None:
+            if names:
+                _places(connection, consumer, names, None, ())  # a wrong name would be waited for silently
             consumer.subscribe(
                 re.compile(pattern) if pattern else names, listener=printer if commits else None
             )
