@@ -46,3 +46,18 @@ def test_a_reader_that_goes_away_is_not_an_error() -> None:
         ["/bin/sh", "-c", f"{EXECUTABLE} --help | true"], capture_output=True, text=True, check=False
     )
     assert piped.stderr == ""
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_does_not_fail_the_command() -> None:
+    shell = f"{EXECUTABLE} version | true; exit ${{PIPESTATUS[0]}}"
+    piped = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+    assert (piped.returncode, piped.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_help_does_not_pay_for_the_client() -> None:
+    code = "import sys; from barnabas.cli.main import run; run(['groups', '--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"asyncio", "uvloop", "rich", "barnabas.client.cluster", "barnabas.broker.node", "pyarrow"}
+    assert heavy & set(done.stdout.splitlines()[-1].split()) == set()
