@@ -105,7 +105,7 @@ def test_every_package_has_a_short_readme() -> None:
 def test_every_waiver_carries_its_reason() -> None:
     # The reason of a noqa follows " -- " or "  # ", that of an ignored type "  # ".
     waiver = re.compile(
-        r"#\s*(?:noqa(?!: [A-Z0-9, ]+(?: -- |  # )\S)|type: ignore(?!\[[a-z-]+(?:, [a-z-]+)*\]  # \S))"
+        r"#\s*(?:noqa(?!: [A-Z0-9, ]+(?: -- |  # )\S)|type: ignore(?!\[[a-z-]+(?:, ?[a-z-]+)*\]  # \S))"
     )
     bare = [
         f"{path.relative_to(ROOT)}:{number}"
