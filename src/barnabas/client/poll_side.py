@@ -192,7 +192,7 @@ def as_timestamp(when: datetime | float) -> int:
     elif when.tzinfo is None:
         raise Misuse(f"{when} has no time zone, so it names no moment; add one, as datetime.UTC")
     else:
-        timestamp = int(when.timestamp() * 1000)
+        timestamp = round(when.timestamp() * 1000)
     if timestamp < 0:
         raise Misuse(f"a time before 1970 is not one of a record: {when}")
     return timestamp

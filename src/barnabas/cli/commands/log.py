@@ -134,6 +134,8 @@ def _progress(total_bytes: int, *, shown: bool) -> Iterator[Callable[[int], None
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        # On a terminal the faults pass above the bar; sent elsewhere they must stay where they are sent.
+        redirect_stdout=sys.stdout.isatty(),
     )
     with bar:
         task = bar.add_task("verifying", total=total_bytes)
