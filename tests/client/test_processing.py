@@ -16,7 +16,7 @@ from barnabas.client.interceptors import ProducerRecord
 from barnabas.client.processing import process
 from barnabas.client.producer import Producer
 from barnabas.records.record import Record
-from tests.client._consumers import consumer_of, read
+from tests.client._consumers import consumer_of, poll_until, read
 from tests.client._kit import settings_for
 
 COUNT = 200
@@ -224,3 +224,21 @@ def test_a_consumer_that_reads_what_was_aborted_is_refused(job: Job) -> None:
         pytest.raises(Misuse, match=r"isolation\.level"),
     ):
         process(consumer, producer, job.copy)
+
+
+def test_a_member_that_lost_its_partitions_in_the_middle_leaves_no_trace(job: Job) -> None:
+    seen: set[bytes] = set()
+    calls: Counter[bytes | None] = Counter()
+    with job.consumer(max_poll_interval_ms=300) as slow, job.producer("a") as producer:
+        copy = until_done(job, slow, seen)
+
+        def fn(record: Record) -> ProducerRecord:
+            if not calls:
+                with job.consumer() as other:  # gets everything, as this one has not polled for too long
+                    poll_until([other], lambda: len(other.assignment()) == PARTITIONS)
+            calls[record.value] += 1
+            # Nothing of the first transaction counts, so that all of them come once more.
+            return copy(record) if max(calls.values()) > 1 else job.copy(record)
+
+        assert process(slow, producer, fn, max_records=20) == COUNT
+    assert job.seen() == ONCE
