@@ -37,6 +37,18 @@ class TestRequests:
         assert made(IDS)[1] is None
         assert made({"a": IDS["a"]})[1] == 12
 
+    def test_a_transaction_holds_the_version_below_that_of_transactions_v2(self) -> None:
+        for ids in (IDS, {}):
+            request, version_max = produce_request(
+                BATCHES,
+                BYTES,
+                lambda name, ids=ids: ids.get(name, ZERO_UUID),  # type: ignore[misc]  # bound per round
+                acks=-1,
+                timeout_ms=7,
+                transactional_id="x",
+            )
+            assert (request.transactional_id, version_max) == ("x", 11)
+
 
 class TestAnswers:
     def response(self, name: str, topic_id: Uuid) -> AnswersByPartition:

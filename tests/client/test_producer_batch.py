@@ -38,6 +38,13 @@ class TestSealing:
         view = read(batch)
         assert (view.producer_id, view.producer_epoch, view.base_sequence) == (7, 3, 55)
 
+    def test_one_of_a_transaction_says_so(self) -> None:
+        batch = make_batch()
+        batch.set_sequence(Identity(7, 3), 0)
+        view = RecordBatch(memoryview(bytes(batch.seal(PLAIN, is_transactional=True))))
+        view.check()
+        assert (view.is_transactional, view.is_control) == (True, False)
+
     @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
     def test_it_is_compressed(self, codec: Codec) -> None:
         view = read(make_batch(count=50), Compression(codec))

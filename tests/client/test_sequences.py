@@ -41,6 +41,14 @@ class TestNumbers:
         assert [batch.sequence for batch in (first, second, other)] == [0, 2, 0]
         assert first.identity == Identity(9, 0)
 
+    def test_they_start_anew_under_the_epoch_of_a_coordinator(self) -> None:
+        sequences = started()
+        for batch in assigned(sequences, 1, 2):
+            sequences.acknowledge(batch, 0)
+        sequences.renew(Identity(9, 1))
+        (batch,) = assigned(sequences, 3)
+        assert (batch.identity, batch.sequence) == (Identity(9, 1), 0)
+
     def test_a_number_once_given_stays(self) -> None:
         sequences = started()
         (batch,) = assigned(sequences, 1)
