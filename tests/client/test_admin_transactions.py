@@ -1,5 +1,6 @@
 """Transactions as an administrator sees them."""
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -28,6 +29,13 @@ def opened(bootstrap: str, topic: str, transactional_id: str, admin: Admin) -> I
         yield producer
 
 
+def wait_until_ended(admin: Admin, transactional_id: str) -> None:
+    """A commit is answered when it is decided; the markers may follow."""
+    deadline = time.monotonic() + 10
+    while admin.describe_transactions([transactional_id])[transactional_id].state != "CompleteCommit":
+        assert time.monotonic() < deadline, "the markers did not come"
+
+
 def test_ids_are_listed_with_their_state(opened: Producer, admin: Admin, transactional_id: str) -> None:
     (found,) = [each for each in admin.list_transactions() if each.transactional_id == transactional_id]
     assert found.state == "Ongoing"
@@ -45,8 +53,9 @@ def test_an_id_is_described_with_its_partitions(
     assert found.partitions == (TopicPartition(topic, 0),)
     assert found.start_ms > 0
     opened.commit_transaction()
+    wait_until_ended(admin, transactional_id)
     ended = admin.describe_transactions([transactional_id])[transactional_id]
-    assert ended.partitions == ()
+    assert (ended.state, ended.partitions) == ("CompleteCommit", ())
 
 
 def test_an_unknown_id_is_an_error_of_its_own(admin: Admin, name: Callable[[str], str]) -> None:
@@ -67,6 +76,7 @@ def test_an_open_transaction_has_an_owner_and_does_not_hang(
     )
     assert found.producer.transaction_start_offset == 0
     opened.commit_transaction()
+    wait_until_ended(admin, transactional_id)
     assert admin.open_transactions(partitions) == []
 
 
