@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.protocol.codes import ErrorCode
+from tests.broker._calls import image_of
 from tests.broker._groups import find_coordinator, new_group
 from tests.broker._transactions import TransactionalProducer, describe
 from tests.broker._wire import WireClient
@@ -30,9 +31,10 @@ def test_a_fenced_producer_is_told_in_words_it_knows(client: WireClient, version
     assert producer.add_offsets(new_group(), version) == expected
 
 
-def test_it_waits_for_the_offsets_topic(start_broker: StartBroker) -> None:
-    with WireClient(start_broker().bootstrap_servers) as client:
+def test_it_makes_the_offsets_topic_for_who_asks_before_anybody_else(start_broker: StartBroker) -> None:
+    broker = start_broker()
+    with WireClient(broker.bootstrap_servers) as client:
         producer = TransactionalProducer(client)
-        assert producer.add_offsets("g") == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        find_coordinator(client)
+        assert "__consumer_offsets" not in image_of(broker).topics
         assert producer.add_offsets("g") == 0
+        assert "__consumer_offsets" in image_of(broker).topics

@@ -4,6 +4,9 @@ What it adds is the partition of `__consumer_offsets` that keeps the group.  Bef
 told INVALID_PRODUCER_EPOCH.
 """
 
+from collections.abc import Awaitable
+
+from barnabas.base.errors import BarnabasError
 from barnabas.base.types import TopicPartition
 from barnabas.broker.context import Context
 from barnabas.broker.fencing import fenced_code
@@ -15,19 +18,30 @@ from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 FIRST_FENCED_VERSION = 2
 
 
-def handle(request: AddOffsetsToTxnRequest, ctx: Context) -> AddOffsetsToTxnResponse | None:
-    services = ctx.services
-    if services.image.topics.get(GROUP_METADATA_TOPIC) is None:
-        # Its marker would have nowhere to go; whoever finds the group's coordinator creates the topic.
-        return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+def handle(request: AddOffsetsToTxnRequest, ctx: Context) -> Awaitable[AddOffsetsToTxnResponse | None] | None:
+    if ctx.services.image.topics.get(GROUP_METADATA_TOPIC) is None:
+        return _create_then_add(request, ctx)
+    _add(request, ctx)
+    return None
 
+
+async def _create_then_add(request: AddOffsetsToTxnRequest, ctx: Context) -> AddOffsetsToTxnResponse | None:
+    """Some clients add offsets before they look for the group's coordinator, which creates the topic."""
+    try:
+        await ctx.services.topics.ensure(GROUP_METADATA_TOPIC)
+    except BarnabasError:
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    _add(request, ctx)
+    return None
+
+
+def _add(request: AddOffsetsToTxnRequest, ctx: Context) -> None:
     def reply(error: ErrorCode) -> None:
         ctx.reply(AddOffsetsToTxnResponse(error_code=fenced_code(error, ctx.version, FIRST_FENCED_VERSION)))
 
-    services.transactions.add_partitions(
+    ctx.services.transactions.add_partitions(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
-        [TopicPartition(GROUP_METADATA_TOPIC, services.groups.partition_for(request.group_id))],
+        [TopicPartition(GROUP_METADATA_TOPIC, ctx.services.groups.partition_for(request.group_id))],
         reply,
     )
-    return None
