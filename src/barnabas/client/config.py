@@ -168,12 +168,11 @@ _CONSUMER_ONLY: Final = (
         kind=Kind.STRING,
         doc="Makes the member static: a restart does not rebalance.",
     ),
-    Key("group.protocol", "classic", one_of("classic", "consumer"), doc="How the group is coordinated."),
     Key(
-        "group.remote.assignor",
-        None,
-        kind=Kind.STRING,
-        doc="Server-side assignor of group.protocol=consumer.",
+        "group.protocol",
+        "classic",
+        one_of("classic"),
+        doc="How the group is coordinated; the newer protocol (KIP-848) is not spoken yet.",
     ),
     Key(
         "session.timeout.ms", 45_000, at_least(1), doc="Without a heartbeat for so long a member is removed."
