@@ -3,8 +3,14 @@
 from hypothesis import HealthCheck, settings
 
 # Deadlines are timing asserts, and the machine is shared.
+# The examples of a normal run are the same every time, so that a change is judged by itself; the search for new
+# ones is `--hypothesis-profile=thorough`, which prints what it finds, and the soak tests.
 settings.register_profile(
-    "fast", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
+    "fast",
+    deadline=None,
+    max_examples=30,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "thorough", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
