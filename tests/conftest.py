@@ -3,8 +3,8 @@
 from hypothesis import HealthCheck, settings
 
 # Deadlines are timing asserts, and the machine is shared.
-# The examples of a normal run are the same every time, so that a change is judged by itself; the search for new
-# ones is `--hypothesis-profile=thorough`, which prints what it finds, and the soak tests.
+# The examples of a normal run are the same every time, so that a change is judged by itself; the search
+# for new ones is `--hypothesis-profile=thorough`, which prints what it finds, and the soak tests.
 settings.register_profile(
     "fast",
     deadline=None,
