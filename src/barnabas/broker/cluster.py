@@ -50,6 +50,10 @@ class Cluster:
         self._followers: list[Follower] = []
         self.image = image
 
+    def has_partition(self, topic: str, partition: int) -> bool:
+        """Whether the partition exists; the coordinators' `Topics` port."""
+        return self.image.partition(topic, partition) is not None
+
     def follow(self, follower: Follower) -> None:
         self._followers.append(follower)
 

@@ -28,18 +28,6 @@ __all__ = ["GroupHost"]
 _log = logging.getLogger(__name__)
 
 
-class _ClusterTopics:
-    """The coordinator's `Topics` port: the image says which partitions exist."""
-
-    __slots__ = ("_cluster",)
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def has_partition(self, topic: str, partition: int) -> bool:
-        return self._cluster.image.partition(topic, partition) is not None
-
-
 class GroupHost:
     """Owns the coordinator's life; handlers call `coordinator` itself."""
 
@@ -66,7 +54,7 @@ class GroupHost:
             clock=clock,
             timers=timers,
             log=OffsetsTopicLog(partitions, appends, lambda: configs.settings),
-            topics=_ClusterTopics(cluster),
+            topics=cluster,
             new_id=lambda: str(uuid.uuid4()),
             settings=GroupSettings.of(configs.settings),
         )

@@ -8,6 +8,7 @@ from barnabas.base.config import Settings
 from barnabas.broker.coordinator_appends import CoordinatorAppends, Done
 from barnabas.broker.offload import Offload
 from barnabas.broker.partitions import PartitionTable
+from barnabas.broker.replay import replay
 from barnabas.coordinator.loading import PartitionLoad
 from barnabas.coordinator.ports import KeyValue, Producer
 from barnabas.log.partition_log import PartitionLog
@@ -56,16 +57,11 @@ async def replay_groups(
     log: PartitionLog, load: PartitionLoad, *, end_offset: int, chunk_bytes: int, offload: Offload
 ) -> None:
     """Feeds the log up to `end_offset` to `load`; files are read and records decoded on a thread."""
-    offset = log.log_start_offset
-    while offset < end_offset:
-        read = log.read(offset, max_bytes=chunk_bytes, upper_bound=end_offset)
-        if read.slice is None:
-            return
-        await offload.run(partial(_replay_chunk, read.slice, load))
-        offset = read.next_offset
+    feed = partial(_replay_chunk, load)
+    await replay(log, feed, end_offset=end_offset, chunk_bytes=chunk_bytes, offload=offload)
 
 
-def _replay_chunk(piece: FileSlice, load: PartitionLoad) -> None:
+def _replay_chunk(load: PartitionLoad, piece: FileSlice) -> None:
     for batch in iter_batches(memoryview(piece.read())):
         if batch.is_control:
             marker = read_end_txn_marker(batch)

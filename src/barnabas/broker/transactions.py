@@ -37,18 +37,6 @@ def no_fault(point: FaultPoint) -> None:
     """Nothing stops a transaction: what everybody but the test kit wants."""
 
 
-class _ClusterTopics:
-    """The coordinator's `Topics` port: the image says which partitions exist."""
-
-    __slots__ = ("_cluster",)
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def has_partition(self, topic: str, partition: int) -> bool:
-        return self._cluster.image.partition(topic, partition) is not None
-
-
 class _StoredProducerIds:
     """The coordinator's `ProducerIdSource` port: ids from the tree, which may have to be asked."""
 
@@ -113,7 +101,7 @@ class TransactionHost:
             clock=clock,
             timers=timers,
             log=TransactionTopicLog(partitions, appends),
-            topics=_ClusterTopics(cluster),
+            topics=cluster,
             markers=self.markers,
             producer_ids=_StoredProducerIds(producer_ids, self._tasks),
             settings=TransactionSettings.of(configs.settings),

@@ -7,6 +7,7 @@ from barnabas.base.buffers import FileSlice
 from barnabas.broker.coordinator_appends import CoordinatorAppends, Done
 from barnabas.broker.offload import Offload
 from barnabas.broker.partitions import PartitionTable
+from barnabas.broker.replay import replay
 from barnabas.coordinator.ports import KeyValue
 from barnabas.coordinator.txn_loading import TransactionLoad
 from barnabas.log.partition_log import PartitionLog
@@ -43,16 +44,11 @@ async def replay_transactions(
     log: PartitionLog, load: TransactionLoad, *, end_offset: int, chunk_bytes: int, offload: Offload
 ) -> None:
     """Feeds the log up to `end_offset` to `load`; files are read and records decoded on a thread."""
-    offset = log.log_start_offset
-    while offset < end_offset:
-        read = log.read(offset, max_bytes=chunk_bytes, upper_bound=end_offset)
-        if read.slice is None:
-            return
-        await offload.run(partial(_replay_chunk, read.slice, load))
-        offset = read.next_offset
+    feed = partial(_replay_chunk, load)
+    await replay(log, feed, end_offset=end_offset, chunk_bytes=chunk_bytes, offload=offload)
 
 
-def _replay_chunk(piece: FileSlice, load: TransactionLoad) -> None:
+def _replay_chunk(load: TransactionLoad, piece: FileSlice) -> None:
     for batch in iter_batches(memoryview(piece.read())):
         if not batch.is_control:
             for record in batch.records(limit=DECOMPRESSED_BYTES_MAX):
