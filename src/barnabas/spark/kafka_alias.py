@@ -1,0 +1,45 @@
+"""Scripts that say `.format("kafka")` run unchanged: the word is read as "barnabas" in this process.
+
+Spark keeps the name "kafka" for its own connector, so the word is changed on the way to it, in Python.
+"""
+
+from typing import Any, Final
+
+from barnabas.spark.errors import SparkPartError
+
+__all__ = ["as_kafka"]
+
+_KEPT: Final = "_barnabas_format"
+
+
+def as_kafka(*, undo: bool = False) -> None:
+    """Let readers and writers of this Python process take format "kafka" for "barnabas".
+
+    May be called again; `undo` gives the word back to Spark's connector.
+    """
+    for kind in _readers_and_writers():
+        kept = getattr(kind, _KEPT, None)
+        if undo:
+            if kept is not None:
+                kind.format = kept
+                delattr(kind, _KEPT)
+        elif kept is None:
+            setattr(kind, _KEPT, kind.format)
+            kind.format = _translating(kind.format)
+
+
+def _readers_and_writers() -> list[Any]:
+    try:
+        from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+        from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+    except ImportError as error:
+        raise SparkPartError("PySpark is not installed: pip install 'barnabas[spark]'") from error
+    return [DataFrameReader, DataFrameWriter, DataStreamReader, DataStreamWriter]
+
+
+def _translating(original: Any) -> Any:
+    def format(self: Any, source: str) -> Any:  # the name shows in a stack: it stands for `format`
+        return original(self, "barnabas" if source.lower() == "kafka" else source)
+
+    format.__doc__ = original.__doc__
+    return format

@@ -1,0 +1,59 @@
+"""Fixtures of the Spark tests: one session and one broker per pytest worker, fresh names, records to read.
+
+Tests that ask for `spark` are slow by nature; mark them so.  What needs no session should not ask for one.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from barnabas.spark.session import session
+from barnabas.testing.broker import Broker
+from tests.spark._kit import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """The one session of this worker, with the settings that `barnabas.spark.session` gives."""
+    made = session(
+        "barnabas-tests",
+        "local[2,4]",
+        **{
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        },
+    )
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """A Barnabas broker that the whole worker shares."""
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def topics(broker: Broker) -> Iterator[Topics]:
+    """Makes topics and records on the shared broker."""
+    with Topics(broker.bootstrap_servers) as made:
+        yield made
+
+
+@pytest.fixture
+def name() -> Callable[[str], str]:
+    """Makes names nobody used before."""
+    return lambda stem: f"{stem}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def topic(name: Callable[[str], str]) -> str:
+    """The name of a topic that does not exist yet."""
+    return name("topic")
