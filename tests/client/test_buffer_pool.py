@@ -72,6 +72,44 @@ class TestWaiting:
         assert pool.cancel(waiter)
 
 
+class TestWaitingInTheCaller:
+    def test_bytes_that_are_there_are_taken_without_a_word(self) -> None:
+        pool = BufferPool(10)
+        assert pool.take_within(4, 0, hasten=lambda: pytest.fail("nothing to hasten"))
+        assert pool.available == 6
+
+    def test_bytes_that_come_free_end_the_wait(self) -> None:
+        pool = BufferPool(10)
+        pool.take(10)
+        assert pool.take_within(4, 60, hasten=lambda: pool.give(5))
+        assert pool.available == 1
+
+    def test_a_wait_that_is_over_leaves_the_queue(self) -> None:
+        pool = BufferPool(10)
+        pool.take(10)
+        assert not pool.take_within(4, 0, hasten=lambda: None)
+        assert pool.waiting == 0
+
+    def test_closing_ends_the_wait_without_bytes(self) -> None:
+        pool = BufferPool(10)
+        pool.take(10)
+        assert not pool.take_within(4, 60, hasten=pool.close)
+
+    @pytest.mark.parametrize("came", [True, False])
+    def test_an_interrupted_wait_keeps_no_bytes(self, came: bool) -> None:
+        pool = BufferPool(10)
+        pool.take(10)
+
+        def interrupt() -> None:
+            if came:
+                pool.give(4)
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            pool.take_within(4, 60, hasten=interrupt)
+        assert (pool.waiting, pool.available) == (0, 4 if came else 0)
+
+
 class PoolMachine(RuleBasedStateMachine):
     """Bytes are neither lost nor made, and waiters are served in order."""
 

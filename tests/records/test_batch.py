@@ -18,6 +18,7 @@ from barnabas.records.batch import (
     seal_batch,
     split_batches,
     stamp_log_append_time,
+    stamp_producer,
 )
 from barnabas.records.builder import Row, assemble_batch, build_batch, end_txn_marker
 from barnabas.records.codecs import Codec
@@ -316,6 +317,22 @@ class TestPatching:
         batch = RecordBatch(memoryview(data))
         batch.check()
         assert (batch.codec, batch.attributes, batch.max_timestamp) == (Codec.GZIP, 9, 6)
+
+    @pytest.mark.parametrize("transactional", [True, False])
+    def test_another_producer_takes_the_batch_over_with_its_records(self, transactional: bool) -> None:
+        data = bytearray(b"12345") + build_batch(ROWS, codec=Codec.LZ4, transactional=not transactional)
+        patch_batch(data, 5, 900, 7)
+        stamp_log_append_time(data, 5, NOW + 12_345)
+        stamp_producer(
+            data, 5, producer_id=8, producer_epoch=3, base_sequence=40, transactional=transactional
+        )
+        batch = RecordBatch(memoryview(data), 5)
+        batch.check()
+        batch.check_produced()
+        assert (batch.base_offset, batch.leader_epoch, batch.timestamp_type) == (0, -1, 0)
+        assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (8, 3, 40)
+        assert batch.is_transactional is transactional
+        assert [(r.timestamp, r.key, r.value, r.headers) for r in batch.records(limit=LIMIT)] == ROWS
 
 
 class TestRecords:

@@ -66,6 +66,23 @@ class BufferPool:
         _wake(served)
         return waiter
 
+    def take_within(self, size: int, timeout_s: float, *, hasten: Callable[[], object]) -> bool:
+        """Takes bytes, waiting for them if need be; False when they did not come in time, or after `close`.
+
+        `hasten` is called before the wait: it lets go whatever holds bytes for no need.
+        """
+        came = threading.Event()
+        waiter = self.wait(size, came.set)
+        try:
+            if not came.is_set():
+                hasten()
+                came.wait(max(timeout_s, 0))
+        except BaseException:
+            if not self.cancel(waiter):
+                self.give(size)
+            raise
+        return waiter.has_bytes or not self.cancel(waiter)
+
     def cancel(self, waiter: Waiter) -> bool:
         """Leaves the queue; False when the bytes had come, which then belong to the caller (P3)."""
         with self._lock:

@@ -99,16 +99,7 @@ class Producer(TransactionCalls):
         core = self._core
         if core.is_on_loop:
             raise core.buffer_full(size)  # a callback that waited would wait for itself
-        came = threading.Event()
-        waiter = core.pool.wait(size, came.set)
-        try:
-            core.wake()
-            came.wait(max(deadline - time.monotonic(), 0))
-        except BaseException:
-            if not core.pool.cancel(waiter):
-                core.pool.give(size)
-            raise
-        if not waiter.has_bytes and core.pool.cancel(waiter):
+        if not core.pool.take_within(size, deadline - time.monotonic(), hasten=core.wake):
             if core.is_closed:
                 raise ClientClosed("the producer was closed while send waited for room")
             raise core.buffer_full(size)

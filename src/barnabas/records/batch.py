@@ -1,4 +1,4 @@
-"""One record batch of format v2: a view over its bytes, its checks, and the two rewrites a broker does.
+"""One record batch of format v2: a view over its bytes, its checks, and the rewrites that keep its records.
 
 Layout, big-endian, position: field (WIRE.md section 4):
 
@@ -49,6 +49,7 @@ __all__ = [
     "seal_batch",
     "split_batches",
     "stamp_log_append_time",
+    "stamp_producer",
 ]
 
 MAGIC: Final = 2
@@ -68,6 +69,7 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_TIMESTAMP: Final = -1
+_NO_LEADER_EPOCH: Final = -1
 
 _ATTRIBUTES_OF_THE_BROKER: Final = ATTRIBUTE_CONTROL | ATTRIBUTE_DELETE_HORIZON
 
@@ -80,6 +82,8 @@ _CRC_AT: Final = 17
 _ATTRIBUTES: Final = Struct(">h")
 _TIMESTAMP: Final = Struct(">q")
 _MAX_TIMESTAMP_AT: Final = 35
+_PRODUCER: Final = Struct(">qhi")  # id, epoch, base sequence
+_PRODUCER_AT: Final = 43
 
 # The raw fields in wire order, with no check at all: (base_offset, length, leader_epoch, magic, crc,
 # attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id, producer_epoch,
@@ -343,6 +347,30 @@ def stamp_log_append_time(buffer: bytearray | memoryview, position: int, append_
     (attributes,) = _ATTRIBUTES.unpack_from(buffer, position + CRC_COVERS_FROM)
     _ATTRIBUTES.pack_into(buffer, position + CRC_COVERS_FROM, attributes | ATTRIBUTE_LOG_APPEND_TIME)
     _TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_AT, append_time_ms)
+    _, length = _PREFIX.unpack_from(buffer, position)
+    seal_batch(buffer, position, length + LENGTH_COUNTS_FROM)
+
+
+def stamp_producer(
+    buffer: bytearray | memoryview,
+    position: int,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    transactional: bool,
+) -> None:
+    """Make the batch at `position` one that this producer sends, in place; the payload is only summed.
+
+    Whatever broker or producer it comes from: its offset and leader epoch are set back, and what only brokers
+    may say (LogAppendTime, delete horizon) is taken out, so that the records have their own times again.
+    """
+    patch_batch(buffer, position, 0, _NO_LEADER_EPOCH)
+    (attributes,) = _ATTRIBUTES.unpack_from(buffer, position + CRC_COVERS_FROM)
+    attributes &= ~(ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_DELETE_HORIZON)
+    attributes |= ATTRIBUTE_TRANSACTIONAL if transactional else 0
+    _ATTRIBUTES.pack_into(buffer, position + CRC_COVERS_FROM, attributes)
+    _PRODUCER.pack_into(buffer, position + _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     _, length = _PREFIX.unpack_from(buffer, position)
     seal_batch(buffer, position, length + LENGTH_COUNTS_FROM)
 
