@@ -179,3 +179,23 @@ def test_two_changes_at_once_both_count(folder: Path) -> None:
             assert parts.cluster.image.config(OF_TOPIC, "t") == {"segment.ms": "5", "retention.ms": "6"}
 
     run(main())
+
+
+def test_offsets_can_be_kept_only_before_anything_is_written(folder: Path) -> None:
+    async def main() -> None:
+        async with open_parts(folder) as parts:
+            configs = parts.configs
+            await parts.topics.create(NewTopic("empty"))
+            await parts.topics.create(NewTopic("full"))
+            await parts.topics.create(NewTopic("copy", config={"barnabas.offsets.kept": "true"}))
+            configs.holds_records = {"empty": False, "full": True, "copy": True}.__getitem__
+            await put(configs, OF_TOPIC, "empty", "barnabas.offsets.kept", "true")
+            assert configs.topic_config("empty").offsets_kept
+            with pytest.raises(ConfigFault, match="topic 'full' has given offsets of its own"):
+                await put(configs, OF_TOPIC, "full", "barnabas.offsets.kept", "true")
+            await put(configs, OF_TOPIC, "copy", "retention.ms", "5")
+            await put(configs, OF_TOPIC, "copy", "barnabas.offsets.kept", "false")
+            with pytest.raises(ConfigFault, match="topic 'copy' has given offsets of its own"):
+                await put(configs, OF_TOPIC, "copy", "barnabas.offsets.kept", "true")
+
+    run(main())

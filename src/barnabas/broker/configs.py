@@ -72,12 +72,14 @@ class ConfigAdmin:
     `static` is what file and command line gave.  `settings` and `topic_config` are always current.
     """
 
-    __slots__ = ("_cluster", "_node_id", "_static", "settings")
+    __slots__ = ("_cluster", "_node_id", "_static", "holds_records", "settings")
 
     def __init__(self, cluster: Cluster, node_id: int, static: Mapping[str, str]) -> None:
         self._cluster = cluster
         self._node_id = node_id
         self._static = {name: text for name, text in static.items() if name in BROKER}
+        self.holds_records: Callable[[str], bool] = lambda topic: False
+        """Whether anything was ever written to a topic; the one who has the logs sets it."""
         self.settings = BROKER.parse(self._static)
         self.refresh(cluster.image)
 
@@ -173,7 +175,12 @@ class ConfigAdmin:
             if key.live is Live.BROKER and name == ALL_BROKERS:
                 raise CommandRefused(f"{setting}: is set for each broker by itself, not for all at once")
         if table is TOPIC:
-            LogConfig.of(self._topic_settings(values))
+            wanted = LogConfig.of(self._topic_settings(values))
+            if wanted.offsets_kept and not self.topic_config(name).offsets_kept and self.holds_records(name):
+                raise ConfigFault(
+                    f"barnabas.offsets.kept: topic '{name}' has given offsets of its own; it can be set when "
+                    "a topic is made or before anything is written to it"
+                )
             return
         try:
             BROKER.parse({**self._static, **values})

@@ -36,6 +36,8 @@ CODES: dict[type[BarnabasError], ErrorCode] = {
     log_errors.InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
     log_errors.CoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     log_errors.UnexpectedOffset: ErrorCode.UNKNOWN_SERVER_ERROR,
+    log_errors.OffsetsKept: ErrorCode.POLICY_VIOLATION,
+    log_errors.PositionMismatch: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     log_errors.AppendRefused: ErrorCode.INVALID_RECORD,
     log_errors.OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
     log_errors.DiskFault: ErrorCode.KAFKA_STORAGE_ERROR,

@@ -204,6 +204,7 @@ class Node:
         timers = LoopTimers(asyncio.get_running_loop())
         purgatory = Purgatory(timers)
         partitions = PartitionTable()
+        configs.holds_records = partitions.holds_records
         flusher = Flusher(offload, self._clock)
         appends = CoordinatorAppends(purgatory, self._clock, flusher)
         groups = GroupHost(

@@ -57,6 +57,10 @@ class PartitionTable:
     def of_topic(self, topic: str) -> list[Partition]:
         return [partition for partition in self if partition.topic_partition.topic == topic]
 
+    def holds_records(self, topic: str) -> bool:
+        """Whether anything was ever written to the topic's partitions here."""
+        return any(partition.log.log_end_offset > 0 for partition in self.of_topic(topic))
+
     def sizes(self) -> Mapping[TopicPartition, int]:
         """Bytes on disk per partition."""
         return {p.topic_partition: p.log.size_bytes for p in self}

@@ -39,6 +39,13 @@ def _log(*names: str) -> tuple[Synonym, ...]:
 
 TOPIC: Final = ConfigTable(
     Key(
+        "barnabas.offsets.kept",
+        False,
+        live=_LIVE,
+        doc="The topic is a copy from another cluster with the same offsets: only a mirror writes to it. Can "
+        "be set when a topic is made or empty; false makes it a topic like any other.",
+    ),
+    Key(
         "cleanup.policy",
         ("delete",),
         listed("compact", "delete", empty=False),
@@ -462,6 +469,8 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     min_insync_replicas: int = 1
+    offsets_kept: bool = False
+    """Batches come with their offsets, from another cluster."""
     preallocate: bool = False
     retention_bytes: int = -1
     retention_ms: int = 7 * _DAY_MS
@@ -501,6 +510,7 @@ class LogConfig:
             min_cleanable_dirty_ratio=settings.number("min.cleanable.dirty.ratio"),
             min_compaction_lag_ms=whole("min.compaction.lag.ms"),
             min_insync_replicas=whole("min.insync.replicas"),
+            offsets_kept=settings.boolean("barnabas.offsets.kept"),
             preallocate=settings.boolean("preallocate"),
             retention_bytes=whole("retention.bytes"),
             retention_ms=whole("retention.ms"),

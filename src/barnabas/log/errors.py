@@ -13,6 +13,7 @@
     PeerFault
     ├── AppendRefused        what a producer, leader or coordinator wanted to append is not taken
     │   ├── RecordTooLarge · InvalidTimestamp · UnexpectedOffset
+    │   ├── OffsetsKept · PositionMismatch
     │   ├── OutOfOrderSequence · InvalidProducerEpoch · InvalidTransactionState
     │   └── CoordinatorFenced
     └── OffsetOutOfRange     a read outside [log start, log end]
@@ -39,8 +40,10 @@ __all__ = [
     "InvalidTimestamp",
     "InvalidTransactionState",
     "OffsetOutOfRange",
+    "OffsetsKept",
     "OutOfOrderSequence",
     "PartitionOffline",
+    "PositionMismatch",
     "RecordTooLarge",
     "UnexpectedOffset",
     "disk_fault",
@@ -117,6 +120,14 @@ class InvalidTimestamp(AppendRefused):
 
 class UnexpectedOffset(AppendRefused):
     """A follower got a batch that begins below its log end offset."""
+
+
+class OffsetsKept(AppendRefused):
+    """The topic keeps the offsets of another cluster; a producer would take offsets that are not its own."""
+
+
+class PositionMismatch(AppendRefused):
+    """A copied run does not follow what the log holds; the sender must look where the log ends."""
 
 
 class OutOfOrderSequence(AppendRefused):

@@ -20,10 +20,12 @@ from barnabas.base.types import TopicPartition, Uuid
 from barnabas.log.append import PreparedAppend, prepare_append, split_runs
 from barnabas.log.checkpoints import read_topic_id, write_topic_id
 from barnabas.log.config import LogConfig
+from barnabas.log.copied import PreparedCopy, unseen
 from barnabas.log.errors import (
     DiskFault,
     FolderMismatch,
     OffsetOutOfRange,
+    OffsetsKept,
     RecordTooLarge,
     UnexpectedOffset,
 )
@@ -194,6 +196,8 @@ class PartitionLog(ReadableLog):
             batches = prepare_append(batches, self.config, now_ms=now_ms, origin=origin)
         data, checked, origin, log_append_time = batches
         first = checked[0]
+        if self._config.offsets_kept:
+            return self._not_ours(first)
         if first.producer_id >= 0 and (seen := self.producers.check(first, origin)) is not None:
             return self._duplicate(seen, log_append_time)
         size_bytes = len(data)
@@ -241,6 +245,42 @@ class PartitionLog(ReadableLog):
             duplicate=True,
         )
 
+    def _not_ours(self, first: RecordBatch) -> AppendResult:
+        """In a log that keeps offsets nothing may take one of its own.
+
+        No producer wrote here, so a transaction's marker has nothing to end and is left out.
+        """
+        if not first.is_control:
+            raise OffsetsKept(f"{self.topic_partition} keeps the offsets of another cluster")
+        end = self.log_end_offset
+        return AppendResult(
+            end, end - 1, NO_TIMESTAMP, NO_TIMESTAMP, self.log_start_offset, 0, duplicate=True
+        )
+
+    def append_copy(self, copy: PreparedCopy, *, leader_epoch: int, now_ms: int) -> AppendResult:
+        """Write the batches of a run that are not here yet, at the offsets they have (copied.K2).
+
+        Raises OffsetsKept if the topic is no copy any more, PositionMismatch, or DiskFault; after the last
+        one batches before the one that failed may be in the log.
+        """
+        if not self._config.offsets_kept:
+            raise OffsetsKept(
+                f"{self.topic_partition} gives offsets of its own: barnabas.offsets.kept is false"
+            )
+        fresh = unseen(copy, self.log_end_offset, leader_epoch)
+        if not fresh:
+            first, last = copy.batches[0], copy.batches[-1]
+            return AppendResult(
+                first.base_offset,
+                last.last_offset,
+                NO_TIMESTAMP,
+                NO_TIMESTAMP,
+                self.log_start_offset,
+                0,
+                duplicate=True,
+            )
+        return self._append_where_they_are(copy.data, fresh, now_ms)
+
     def append_as_follower(self, data: memoryview, *, now_ms: int) -> AppendResult | None:
         """Write batches that a leader sent, with the offsets they have; None when there are none.
 
@@ -258,6 +298,11 @@ class PartitionLog(ReadableLog):
                     f"{self.topic_partition}: {batch!r} came where offset {expected} or more is due"
                 )
             expected = batch.next_offset
+        return self._append_where_they_are(data, batches, now_ms)
+
+    def _append_where_they_are(
+        self, data: memoryview, batches: list[RecordBatch], now_ms: int
+    ) -> AppendResult:
         rolled = False
         for run in split_runs(batches, self.config.segment_bytes):
             rolled |= self._append_run(data, run, now_ms)
@@ -267,7 +312,7 @@ class PartitionLog(ReadableLog):
             max(batch.max_timestamp for batch in batches),
             NO_TIMESTAMP,
             self.log_start_offset,
-            len(data),
+            batches[-1].position + batches[-1].size_bytes - batches[0].position,
             False,
             self.log_end_offset - self.recovery_point >= self.config.flush_messages,
             rolled,

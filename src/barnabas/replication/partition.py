@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from barnabas.base.errors import StorageFault
 from barnabas.base.types import TopicPartition, Uuid
 from barnabas.log.append import PreparedAppend
+from barnabas.log.copied import PreparedCopy
 from barnabas.log.errors import DiskFault, OffsetOutOfRange
 from barnabas.log.partition_log import AppendResult, PartitionLog, ReadResult
 from barnabas.log.producers import Origin
@@ -113,7 +114,7 @@ class Partition:
 
     def append(
         self,
-        batches: memoryview | PreparedAppend,
+        batches: memoryview | PreparedAppend | PreparedCopy,
         *,
         acks_all: bool,
         now_ms: int,
@@ -130,9 +131,12 @@ class Partition:
                 f" {self.log.config.min_insync_replicas} are needed"
             )
         try:
-            result = self.log.append_as_leader(
-                batches, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
-            )
+            if isinstance(batches, PreparedCopy):
+                result = self.log.append_copy(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
+            else:
+                result = self.log.append_as_leader(
+                    batches, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
+                )
         except DiskFault as fault:
             if self._on_disk_fault is not None:
                 self._on_disk_fault(self.log, fault)

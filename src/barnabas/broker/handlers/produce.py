@@ -5,7 +5,8 @@ answers after the leader's append, -1 once every in-sync replica has the batch. 
 of magic 2 per partition; v7 allows zstd; v8 adds the error's text; v10 names the current leader; v13 names
 topics by id.  Large batches are checked off the event loop. A transactional batch is taken only if the
 partition is part of its producer's open transaction, else INVALID_TXN_STATE, from v11 on
-TRANSACTION_ABORTABLE; v12 makes it part of it.  Not done: quotas (throttle is 0).
+TRANSACTION_ABORTABLE; v12 makes it part of it.  A topic with barnabas.offsets.kept takes copied runs
+(`records.copied`) and nothing else.  Not done: quotas (throttle is 0).
 """
 
 from collections.abc import Awaitable, Iterator
@@ -23,6 +24,7 @@ from barnabas.broker.txn_verification import (
 )
 from barnabas.coordinator.ports import Producer
 from barnabas.log.append import PreparedAppend, prepare_append
+from barnabas.log.copied import PreparedCopy, prepare_copy
 from barnabas.metadata.names import is_internal
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.produce import (
@@ -62,7 +64,8 @@ _RECORD_COUNT = 12
 
 Answer = ProduceResponse | Awaitable[ProduceResponse | None] | None
 # A partition's records, prepared by a thread, or the reason why they are refused.
-Prepared = PreparedAppend | BarnabasError
+Ready = PreparedAppend | PreparedCopy
+Prepared = Ready | BarnabasError
 
 
 def handle(request: ProduceRequest, ctx: Context) -> Answer:
@@ -222,7 +225,11 @@ def _append(
     return answer
 
 
-def _prepare(part: PartitionProduceData, partition: Partition, ctx: Context) -> PreparedAppend:
+def _prepare(part: PartitionProduceData, partition: Partition, ctx: Context) -> Ready:
+    if partition.log.config.offsets_kept:
+        if ctx.version < FIRST_BATCH_VERSION or not isinstance(part.records, memoryview):
+            raise InvalidRecord("there is no batch of records")
+        return prepare_copy(part.records, partition.log.config)
     data = _one_batch(part.records, ctx.version)
     return prepare_append(data, partition.log.config, now_ms=ctx.services.clock.now_ms())
 
