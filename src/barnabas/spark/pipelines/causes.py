@@ -1,0 +1,56 @@
+"""Why a query failed, in one sentence, and whether starting it again can help.
+
+An error of a Python worker arrives as text inside exceptions of Spark, so that both are decided by text.
+What only a person can mend is listed; everything else is worth another try.
+"""
+
+import re
+from typing import Final
+
+from barnabas.base.errors import BarnabasError, ConfigFault, Misuse
+from barnabas.spark.errors import one_sentence
+
+__all__ = ["explain", "is_final"]
+
+_FINAL_CLASSES: Final = re.compile(
+    r"\bbarnabas(?:\.\w+)+\.(?:OptionError|DataLoss|SpecError|ConfigFault|Misuse|UnsupportedVersion"
+    r"|ReplayDiffers|CheckpointRolledBack)\b"
+)
+_FINAL_SPARK: Final = ("AnalysisException", "ParseException", "IllegalArgumentException", "SchemaEvolution")
+_SENTENCES: Final = (
+    (
+        re.compile(r"STREAMING_STATEFUL_OPERATOR|state.*schema|STATE_STORE.*SCHEMA", re.I),
+        "the query keeps other state than the one that wrote the checkpoint; start it with a new checkpoint",
+    ),
+    (
+        re.compile(r"There are \[\d+\] sources in the checkpoint offsets"),
+        "the checkpoint was written by a pipeline with other sources; give this one a new checkpoint",
+    ),
+    (
+        re.compile(r"concurrent.*(?:stream|query)|CONCURRENT_STREAM_LOG_UPDATE", re.I),
+        "another process writes to the same checkpoint; stop it first",
+    ),
+)
+
+
+def explain(error: BaseException) -> str:
+    """One sentence, without a stack."""
+    if isinstance(error, BarnabasError):
+        return str(error)
+    text = f"{error}\n{getattr(error, 'java_exception', '')}"
+    for pattern, sentence in _SENTENCES:
+        if pattern.search(text):
+            return sentence
+    return one_sentence(error)
+
+
+def is_final(error: BaseException) -> bool:
+    """Whether the same would happen again however often it is tried."""
+    if isinstance(error, ConfigFault | Misuse):
+        return True
+    if isinstance(error, BarnabasError):
+        return not error.retriable
+    if type(error).__name__ in _FINAL_SPARK:
+        return True
+    text = f"{error}\n{getattr(error, 'java_exception', '')}"
+    return bool(_FINAL_CLASSES.search(text)) or any(pattern.search(text) for pattern, _ in _SENTENCES)

@@ -1,0 +1,100 @@
+"""The one Spark driver of a run: its noise goes to a log file, and it leaves no process behind."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from barnabas.spark.pipelines.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_environment", "close_session", "open_session", "quiet"]
+
+_SETTINGS: Final = {
+    # Readers other than Spark do not all know INT96.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+_JVM_EXIT_S: Final = 20
+
+
+def check_environment(master: str | None) -> None:
+    """Raises PipelineError, in one sentence, when Spark cannot run here."""
+    if master is not None and master.startswith("sc://"):
+        raise PipelineError(
+            "pipelines need a Spark master (local, spark://, yarn, k8s://), not Spark Connect"
+        )
+    try:
+        import pyspark  # noqa: F401 -- only whether it is there
+    except ImportError as error:
+        raise PipelineError(
+            "pipelines need PySpark; install it with: pip install 'barnabas[spark]'"
+        ) from error
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else None
+    if java is not None and not java.exists():
+        raise PipelineError(f"JAVA_HOME is {home}, where no bin/java is; set it to a Java 17 or newer")
+    if java is None and shutil.which("java") is None:
+        raise PipelineError(
+            "Spark needs Java 17 or newer, and no java is on the path; install it or set JAVA_HOME"
+        )
+
+
+def open_session(
+    app_name: str, master: str | None, checkpoint: str | None, conf: Mapping[str, str], log_file: Path | None
+) -> "SparkSession":
+    """The session.  Everything that Spark and its workers print goes to `log_file`."""
+    from barnabas.spark.session import session
+
+    # A master elsewhere takes its Python from the driver's word; without it executors would use another one.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with quiet(log_file):
+        return session(app_name, master, checkpoint, **{**_SETTINGS, **conf})
+
+
+@contextmanager
+def quiet(log_file: Path | None) -> Iterator[None]:
+    """Processes started inside write to `log_file` instead of the terminal, for as long as they live."""
+    if log_file is None:
+        yield
+        return
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        for number in (*kept, log):
+            os.close(number)
+
+
+def close_session(spark: "SparkSession") -> None:
+    """Stops the session and waits until its JVM is gone."""
+    from pyspark import SparkContext
+
+    gateway = spark.sparkContext._gateway
+    spark.stop()
+    if gateway is None:
+        return
+    process = getattr(gateway, "proc", None)
+    gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    if process is not None:
+        process.stdin.close()
+        try:
+            process.wait(_JVM_EXIT_S)
+        except TimeoutError:
+            process.kill()

@@ -1,0 +1,128 @@
+"""What the supervisor watches: something that runs in the background and finishes batches.
+
+`QueryJob` is a streaming query.  A kind that works otherwise (a thread, a batch job) gives its own Job.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["BatchReport", "Job", "QueryJob"]
+
+Positions = Mapping[tuple[str, int], int]
+"""(topic, partition) -> the next offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """One finished batch."""
+
+    batch_id: int
+    rows_in: int
+    rows_out: int | None
+    """None when the sink does not say."""
+    batch_ms: int
+    done: Positions = field(default_factory=dict)
+    """Everything below was taken."""
+    ends: Positions = field(default_factory=dict)
+    """Where the partitions end, as far as known."""
+
+
+class Job(Protocol):
+    """One part of a running pipeline.  All calls return at once, but `stop`."""
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name, and after a dot which part of it."""
+
+    def reports(self) -> list[BatchReport]:
+        """The batches that were finished since the last call."""
+
+    def is_active(self) -> bool: ...
+
+    def failure(self) -> BaseException | None:
+        """Why it ended; None while it runs, or when it came to its end."""
+
+    def stop(self) -> None:
+        """Ends it; nothing that was begun is lost.  May be called twice."""
+
+
+class QueryJob:
+    """A streaming query as a Job."""
+
+    def __init__(self, name: str, query: "StreamingQuery") -> None:
+        self._name = name
+        self._query = query
+        self._seen = -1
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def query(self) -> "StreamingQuery":
+        return self._query
+
+    def reports(self) -> list[BatchReport]:
+        found = []
+        for progress in self._query.recentProgress:
+            report = report_of(progress)
+            if report.batch_id > self._seen or (report.batch_id == self._seen and report.rows_in == 0):
+                found.append(report)
+        if found:
+            self._seen = found[-1].batch_id
+        return found
+
+    def is_active(self) -> bool:
+        return bool(self._query.isActive)
+
+    def failure(self) -> BaseException | None:
+        return self._query.exception()
+
+    def stop(self) -> None:
+        self._query.stop()
+
+
+def report_of(progress: Mapping[str, Any]) -> BatchReport:
+    """What a progress of Spark says."""
+    durations = progress.get("durationMs") or progress.get("batchDuration") or {}
+    done: dict[tuple[str, int], int] = {}
+    ends: dict[tuple[str, int], int] = {}
+    for source in progress.get("sources") or ():
+        done |= positions(source.get("endOffset"))
+        ends |= positions(source.get("latestOffset"))
+    sink = progress.get("sink") or {}
+    rows_out = sink.get("numOutputRows", -1)
+    return BatchReport(
+        batch_id=int(progress["batchId"]),
+        rows_in=int(progress.get("numInputRows") or 0),
+        rows_out=int(rows_out) if rows_out is not None and rows_out >= 0 else None,
+        batch_ms=int(durations.get("triggerExecution", 0)) if isinstance(durations, Mapping) else 0,
+        done=done,
+        ends=ends,
+    )
+
+
+def positions(offset: object) -> dict[tuple[str, int], int]:
+    """The positions in an offset of the source; empty when it is that of another source."""
+    if isinstance(offset, str):
+        try:
+            offset = json.loads(offset)
+        except ValueError:
+            return {}
+    if not isinstance(offset, Mapping):
+        return {}
+    inner = offset.get("offsets", offset)
+    if not isinstance(inner, Mapping):
+        return {}
+    return {
+        (topic, int(partition)): int(number)
+        for topic, partitions in inner.items()
+        if isinstance(partitions, Mapping)
+        for partition, number in partitions.items()
+        if str(partition).isdigit() and isinstance(number, int)
+    }
