@@ -33,5 +33,10 @@ def test_abortable_is_a_newer_one() -> None:
     ],
 )
 def test_a_producer_hears_nothing_of_coordinators(error: ErrorCode, old: ErrorCode, new: ErrorCode) -> None:
-    assert produce_code(error, knows_abortable=False) is old
-    assert produce_code(error, knows_abortable=True) is new
+    assert produce_code(error, 10) is old
+    assert produce_code(error, 11) is new
+
+
+def test_a_producer_of_transactions_v2_hears_that_its_last_transaction_is_still_ending() -> None:
+    assert produce_code(ErrorCode.CONCURRENT_TRANSACTIONS, 12) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert produce_code(ErrorCode.NOT_COORDINATOR, 12) is ErrorCode.NOT_ENOUGH_REPLICAS

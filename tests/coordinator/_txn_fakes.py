@@ -148,9 +148,11 @@ class TxnWorld:
         assert not error, error.name
         return Producer(producer_id, epoch)
 
-    def add(self, producer: Producer, *partitions: TopicPartition, name: str = "tx") -> Answer[ErrorCode]:
+    def add(
+        self, producer: Producer, *partitions: TopicPartition, name: str = "tx", version: int = 0
+    ) -> Answer[ErrorCode]:
         answer: Answer[ErrorCode] = Answer()
-        self.coordinator.add_partitions(name, producer, partitions or (A,), answer)
+        self.coordinator.add_partitions(name, producer, partitions or (A,), answer, version)
         return answer
 
     def end(

@@ -236,10 +236,34 @@ class TestVersion2:
         world.ids.release()
         assert answer.result == InitResult(wanted)
 
-    def test_a_fenced_producer_is_not_taken_for_one_that_repeats(self) -> None:
+    def test_a_producer_whose_time_was_over_goes_on_once_it_aborts(self) -> None:
         world = TxnWorld(version=2)
-        producer = world.begin()
+        producer = world.producer()
+        world.add(producer, version=V2)
         world.timers.advance(TIMEOUT_MS + 10_000)
+        assert world.state() is TransactionState.COMPLETE_ABORT
+        assert world.add(producer, version=V2).result is ErrorCode.PRODUCER_FENCED
+        refused = InitResult(ErrorCode.INVALID_TXN_STATE)
+        assert world.end(producer, commit=True, version=V2).result == refused
+        again = world.restarted()
+        told = again.end(producer, commit=False, version=V2).result
+        assert told == InitResult(ErrorCode.NONE, producer.producer_id, 1)
+        assert again.add(Producer(*told[1:]), version=V2).result is ErrorCode.NONE
+
+    def test_nobody_goes_on_with_the_epoch_that_is_for_fencing(self) -> None:
+        world = TxnWorld(version=2)
+        producer = at_epoch(world, EPOCH_MAX - 1)
+        world.add(producer, version=V2)
+        world.timers.advance(TIMEOUT_MS + 10_000)
+        fenced = InitResult(ErrorCode.PRODUCER_FENCED)
+        assert world.end(producer, commit=False, version=V2).result == fenced
+        assert world.init().result == InitResult(ErrorCode.NONE, producer.producer_id + 1, 0)
+
+    def test_a_producer_fenced_by_another_is_not_taken_for_one_that_repeats(self) -> None:
+        world = TxnWorld(version=2)
+        producer = world.producer()
+        world.add(producer, version=V2)
+        assert world.init().result == InitResult(ErrorCode.CONCURRENT_TRANSACTIONS)
         fenced = InitResult(ErrorCode.PRODUCER_FENCED)
         assert world.end(producer, commit=False, version=V2).result == fenced
 

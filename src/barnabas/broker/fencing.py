@@ -4,6 +4,8 @@ from barnabas.protocol.codes import ErrorCode
 
 __all__ = ["fenced_code", "old_verification_code", "produce_code"]
 
+_FIRST_ABORTABLE_VERSION = 11  # of Produce
+_FIRST_CONCURRENT_VERSION = 12
 _NOT_NOW = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -24,14 +26,16 @@ def old_verification_code(error: ErrorCode) -> ErrorCode:
     return ErrorCode.INVALID_TXN_STATE if error is ErrorCode.TRANSACTION_ABORTABLE else error
 
 
-def produce_code(error: ErrorCode, *, knows_abortable: bool) -> ErrorCode:
-    """What a producer is told when its coordinator does not vouch for a batch.
+def produce_code(error: ErrorCode, version: int) -> ErrorCode:
+    """What a producer is told when its coordinator does not vouch for a batch; `version` is that of Produce.
 
     Producers never heard of a coordinator in an answer to Produce: what passes is NOT_ENOUGH_REPLICAS,
-    which all of them send again.
+    which all of them send again.  Those of transactions V2 know that their last transaction may be ending.
     """
+    if error is ErrorCode.CONCURRENT_TRANSACTIONS and version >= _FIRST_CONCURRENT_VERSION:
+        return error
     if error in _NOT_NOW:
         return ErrorCode.NOT_ENOUGH_REPLICAS
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
-    return error if knows_abortable else old_verification_code(error)
+    return error if version >= _FIRST_ABORTABLE_VERSION else old_verification_code(error)

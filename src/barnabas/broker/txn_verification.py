@@ -13,14 +13,14 @@ from barnabas.base.types import TopicPartition
 from barnabas.broker.context import Context
 from barnabas.broker.fencing import produce_code
 from barnabas.coordinator.ports import Producer
+from barnabas.coordinator.txn_ending import FIRST_BUMPING_VERSION
 from barnabas.protocol.codes import ErrorCode
 from barnabas.records.batch import ATTRIBUTE_TRANSACTIONAL, HEADER_BYTES, RecordBatch, read_header
 from barnabas.replication.partition import Partition
 
 __all__ = ["FIRST_IMPLICIT_VERSION", "join_transaction", "starting_partitions", "transaction_refusal"]
 
-FIRST_ABORTABLE_VERSION = 11  # of Produce
-FIRST_IMPLICIT_VERSION = 12
+FIRST_IMPLICIT_VERSION = 12  # of Produce
 _ATTRIBUTES, _PRODUCER_ID, _PRODUCER_EPOCH = 5, 9, 10  # places in a batch header
 
 
@@ -43,7 +43,7 @@ def transaction_refusal(
         transactional_id, Producer(batch.producer_id, batch.producer_epoch), partition.topic_partition
     )
     if error:
-        return produce_code(error, knows_abortable=ctx.version >= FIRST_ABORTABLE_VERSION)
+        return produce_code(error, ctx.version)
     is_unknown = batch.producer_id not in partition.log.producers.producers
     if is_unknown and batch.base_sequence != 0 and ctx.version >= FIRST_IMPLICIT_VERSION:
         return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # the epoch is new, so one before it was lost
@@ -77,7 +77,9 @@ async def join_transaction(
 ) -> ErrorCode:
     """Makes the partitions part of the producer's transaction; says why not."""
     joined: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-    ctx.services.transactions.add_partitions(transactional_id, producer, partitions, joined.set_result)
+    ctx.services.transactions.add_partitions(
+        transactional_id, producer, partitions, joined.set_result, version=FIRST_BUMPING_VERSION
+    )
     return await joined
 
 

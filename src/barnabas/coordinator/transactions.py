@@ -139,8 +139,12 @@ class TransactionCoordinator:
         producer: Producer,
         partitions: Collection[TopicPartition],
         reply: ErrorReply,
+        version: int = 0,
     ) -> None:
-        """Makes the partitions part of the producer's transaction, which begins with the first ones."""
+        """Makes the partitions part of the producer's transaction, which begins with the first ones.
+
+        `version` is the transaction.version that the producer's client speaks.
+        """
         found = self._of_producer(transactional_id, producer)
         if isinstance(found, ErrorCode):
             reply(found)
@@ -151,9 +155,11 @@ class TransactionCoordinator:
         elif now.state is TransactionState.ONGOING and now.partitions.issuperset(partitions):
             reply(ErrorCode.NONE)
         else:
-            self._writes.change(found, self._with_partitions(now, partitions), reply)
+            self._writes.change(found, self._with_partitions(now, partitions, version), reply)
 
-    def _with_partitions(self, now: Snapshot, partitions: Collection[TopicPartition]) -> Snapshot:
+    def _with_partitions(
+        self, now: Snapshot, partitions: Collection[TopicPartition], version: int
+    ) -> Snapshot:
         now_ms = self._around.clock.now_ms()
         return replace(
             now,
@@ -161,6 +167,7 @@ class TransactionCoordinator:
             partitions=now.partitions.union(partitions),
             started_ms=now.started_ms if now.state is TransactionState.ONGOING else now_ms,
             updated_ms=now_ms,
+            version=version,
         )
 
     def verify(self, transactional_id: str, producer: Producer, partition: TopicPartition) -> ErrorCode:

@@ -1,7 +1,8 @@
 """EndTxn, and the aborts that nobody asked for: fenced producers and transactions out of time.
 
 E1  the decision is durable before anybody is told of it, and it is never taken back
-E2  an abort by the coordinator raises the epoch, so that whoever was writing is fenced everywhere
+E2  an abort by the coordinator raises the epoch, so that whoever was writing is fenced everywhere; a client
+    of version 2 whose time was over learns the new epoch when it aborts, and goes on
 With transactions of version 2 (KIP-890) every end raises the epoch, and the producer is told the new one; a
 repeated call is known by the epoch before.
 """
@@ -123,8 +124,11 @@ class Ending:
 
     # By the coordinator
 
-    def fence(self, transaction: Transaction, reply: ErrorReply) -> None:
-        """Aborts an open transaction whose producer is gone or given up (E2); `reply` at the decision."""
+    def fence(self, transaction: Transaction, reply: ErrorReply, *, version: int = 0) -> None:
+        """Aborts an open transaction whose producer is gone or given up (E2); `reply` at the decision.
+
+        With the `version` of its client the producer may go on, if that is 2.
+        """
         now = transaction.durable
         assert now.state is TransactionState.ONGOING, transaction
         assert now.producer_epoch < EPOCH_MAX, transaction
@@ -134,7 +138,7 @@ class Ending:
             producer_epoch=now.producer_epoch + 1,
             last_epoch=NO_EPOCH,
             updated_ms=self._around.clock.now_ms(),
-            version=0,
+            version=version,
         )
         self._decide(transaction, aborted, lambda result: reply(result.error))
 
@@ -149,7 +153,9 @@ class Ending:
                 and durable.started_ms + durable.timeout_ms < now_ms
             ):
                 LOG.info("%s ran out of its %d ms and is aborted", transaction, durable.timeout_ms)
-                self.fence(transaction, partial(_log_failure, transaction))
+                # The highest epoch is for fencing alone: nobody goes on with it.
+                version = 0 if is_exhausted(durable.producer_epoch) else durable.version
+                self.fence(transaction, partial(_log_failure, transaction), version=version)
 
     # Both
 

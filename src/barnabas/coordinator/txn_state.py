@@ -107,7 +107,8 @@ class Snapshot:
     next_producer_id: int = NO_PRODUCER
     """Takes over when the transaction is complete, because the epochs of this one are used up (KIP-890)."""
     version: int = 0
-    """transaction.version of the client that decided it; from 2 on every end raises the epoch."""
+    """transaction.version of the client whose transaction it is, or was; from 2 on every end raises the
+    epoch, and the producer is told."""
 
     def check(self) -> None:
         assert self.producer_id >= 0, f"X3: {self}"

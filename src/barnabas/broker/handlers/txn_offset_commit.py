@@ -12,6 +12,7 @@ from barnabas.broker.fencing import old_verification_code
 from barnabas.coordinator.append_errors import commit_error
 from barnabas.coordinator.calls import OffsetsResult, OffsetToCommit
 from barnabas.coordinator.ports import Producer
+from barnabas.coordinator.txn_ending import FIRST_BUMPING_VERSION
 from barnabas.metadata.names import GROUP_METADATA_TOPIC
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.txn_offset_commit import (
@@ -78,7 +79,9 @@ def handle(request: TxnOffsetCommitRequest, ctx: Context) -> None:
     transactions, groups = ctx.services.transactions, ctx.services.groups
     where = TopicPartition(GROUP_METADATA_TOPIC, groups.partition_for(request.group_id))
     if ctx.version >= FIRST_IMPLICIT_VERSION:
-        transactions.add_partitions(request.transactional_id, producer, [where], verified)
+        transactions.add_partitions(
+            request.transactional_id, producer, [where], verified, version=FIRST_BUMPING_VERSION
+        )
     else:
         verified(transactions.verify(request.transactional_id, producer, where))
 
