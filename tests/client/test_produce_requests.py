@@ -37,7 +37,7 @@ class TestRequests:
         assert made(IDS)[1] is None
         assert made({"a": IDS["a"]})[1] == 12
 
-    def test_a_transaction_holds_the_version_below_that_of_transactions_v2(self) -> None:
+    def test_a_transaction_may_hold_the_version_down(self) -> None:
         for ids in (IDS, {}):
             request, version_max = produce_request(
                 BATCHES,
@@ -46,6 +46,7 @@ class TestRequests:
                 acks=-1,
                 timeout_ms=7,
                 transactional_id="x",
+                version_max=11,
             )
             assert (request.transactional_id, version_max) == ("x", 11)
 

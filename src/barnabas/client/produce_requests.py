@@ -9,7 +9,6 @@ from typing import Final
 
 from barnabas.base.types import ZERO_UUID, Uuid
 from barnabas.client.producer_batch import ProducerBatch
-from barnabas.client.transaction_requests import PRODUCE_MAX
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -31,10 +30,13 @@ def produce_request(
     acks: int,
     timeout_ms: int,
     transactional_id: str | None = None,
+    version_max: int | None = None,
 ) -> tuple[ProduceRequest, int | None]:
-    """One request with all batches, `sealed` being their bytes, and the highest version that can carry it."""
+    """One request with all batches, `sealed` being their bytes, and the highest version that can carry it.
+
+    That is `version_max` or less.
+    """
     topics: dict[str, TopicProduceData] = {}
-    version_max = None if transactional_id is None else PRODUCE_MAX
     for batch, data in zip(batches, sealed, strict=True):
         topic = topics.get(batch.topic)
         if topic is None:

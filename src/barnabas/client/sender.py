@@ -51,6 +51,7 @@ _log: Final = logging.getLogger("barnabas.client.producer")
 _ZSTD_FROM: Final = 7
 _IDLE_MS: Final = 3_600_000
 _LEADER_POLL_MS: Final = 100
+_ENDING_PAUSE_MS: Final = 20  # for the transaction before, which is still ending
 _NO_OFFSET: Final = -1
 # After these a batch may be in the log: nothing came back, or not all that acks=all asks for was done.
 _LEAVES_OPEN: Final = (
@@ -229,7 +230,8 @@ class Sender:
 
     def _transmit(self, node: int, broker: _Broker, batches: list[ProducerBatch], now_ms: int) -> None:
         settings = self._settings
-        transactional_id = None if self._transactions is None else self._transactions.transactional_id
+        transactions = self._transactions
+        transactional_id = None if transactions is None else transactions.transactional_id
         sealed: list[bytearray] = []
         for batch in batches:
             plain_bytes = batch.size_bytes
@@ -242,6 +244,7 @@ class Sender:
             acks=settings.acks,
             timeout_ms=settings.request_timeout_ms,
             transactional_id=transactional_id,
+            version_max=None if transactions is None else transactions.produce_version_max,
         )
         records, size = sum(batch.count for batch in batches), sum(map(len, sealed))
         self._metrics.sent(records, size, now_ms)
@@ -360,7 +363,8 @@ class Sender:
     def _retry(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
         self._metrics.retries += batch.count
         batch.attempts += 1
-        batch.retry_at_ms = now_ms + self._backoff_ms(batch.attempts)
+        wait_ms = _ENDING_PAUSE_MS if error.code is ErrorCode.CONCURRENT_TRANSACTIONS else _IDLE_MS
+        batch.retry_at_ms = now_ms + min(wait_ms, self._backoff_ms(batch.attempts))
         self._accumulator.requeue(batch)
         _log.debug("%r is sent again: %s", batch, error)
 

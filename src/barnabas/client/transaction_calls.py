@@ -10,7 +10,8 @@
 
 X1  a block that ends with an exception aborts, and its consumer goes back to where the transaction began;
     the exception goes on
-X2  a commit whose outcome is not known is not aborted: the error goes on, and `commit_transaction` may be
+X2  when the transaction failed, and its abort finds that another producer took over, that is what is raised
+X3  a commit whose outcome is not known is not aborted: the error goes on, and `commit_transaction` may be
     called again
 """
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.base.errors import BarnabasError, Misuse
 from barnabas.base.types import TopicPartition
+from barnabas.client.errors import ProducerFenced, TransactionAborted
 from barnabas.client.offsets import GroupIdentity
 from barnabas.client.poll_side import as_offsets
 from barnabas.client.subscription import OffsetAndMetadata
@@ -98,11 +100,13 @@ class TransactionCalls:
             self.commit_transaction()
         except BaseException as error:
             try:
-                self._thread.call(_transactions_of(self._core).abandon())
-                if consumer is not None:
-                    consumer.rewind()
+                try:
+                    self._thread.call(_transactions_of(self._core).abandon())
+                finally:
+                    if consumer is not None:
+                        consumer.rewind()
             except BarnabasError as failure:
-                _note(error, failure)
+                _settle(error, failure)
             raise
 
 
@@ -145,11 +149,13 @@ class AsyncTransactionCalls(ABC):
             await self.commit_transaction()
         except BaseException as error:
             try:
-                await _transactions_of(self._started()).abandon()
-                if consumer is not None:
-                    await consumer.rewind()
+                try:
+                    await _transactions_of(self._started()).abandon()
+                finally:
+                    if consumer is not None:
+                        await consumer.rewind()
             except BarnabasError as failure:
-                _note(error, failure)
+                _settle(error, failure)
             raise
 
 
@@ -158,6 +164,9 @@ def _check(consumer: "Consumer | AsyncConsumer | None") -> None:
         raise Misuse("a consumer whose positions are part of transactions needs enable.auto.commit=false")
 
 
-def _note(error: BaseException, failure: BarnabasError) -> None:
+def _settle(error: BaseException, failure: BarnabasError) -> None:
+    """The abort after `error` failed too."""
+    if isinstance(error, TransactionAborted) and isinstance(failure, ProducerFenced):
+        raise failure from error  # X2
     error.add_note(f"what followed failed too: {failure}")
     _log.warning("after a transaction failed: %s", failure)

@@ -4,7 +4,10 @@ R1  a repeat is harmless: the coordinator answers the same question the same way
     was lost
 R2  a coordinator that moved, or cannot be reached, is looked up anew; one that still ends the transaction
     before is asked again after a moment (CONCURRENT_TRANSACTIONS)
-R3  versions stay below those of transactions V2, which mean something else; every broker speaks these
+R3  the versions of a request say by which rules the transaction runs.  V1: partitions and groups are added by
+    requests of their own, below the versions named here.  V2 (KIP-890, from the level 2 of the feature
+    transaction.version on): what is written to becomes part of the transaction by itself, and every end
+    raises the epoch.  One transaction keeps to one of them
 
 All raise KafkaError: the broker's refusal, or the last error when `timeout_ms` is over.
 """
@@ -44,12 +47,14 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 
-__all__ = ["PRODUCE_MAX", "Name", "add_group", "add_partitions", "commit_offsets", "end", "init"]
+__all__ = ["PRODUCE_MAX", "Name", "add_group", "add_partitions", "commit_offsets", "end", "init", "speaks_v2"]
 
-PRODUCE_MAX: Final = 11
-_ADD_PARTITIONS_MAX: Final = 3  # above, it is a request between brokers
+PRODUCE_MAX: Final = 11  # these three in transactions V1
 _TXN_OFFSET_COMMIT_MAX: Final = 4
 _END_TXN_MAX: Final = 4
+_ADD_PARTITIONS_MAX: Final = 3  # above, it is a request between brokers
+_FEATURE: Final = "transaction.version"
+_V2: Final = 2
 _KEEPS_ID_FROM: Final = 3
 _KNOWS_MEMBERS_FROM: Final = 3
 _ENDING_PAUSE_S: Final = 0.02
@@ -65,6 +70,12 @@ class Name:
 
     transactional_id: str
     identity: Identity
+    is_v2: bool = False
+
+
+def speaks_v2(cluster: Cluster) -> bool:
+    """Whether the cluster has transactions V2 switched on, as far as its brokers said when we connected."""
+    return any(cluster.feature(node, _FEATURE) >= _V2 for node in cluster.metadata.brokers)
 
 
 async def init(
@@ -188,7 +199,8 @@ async def commit_offsets(
             request.generation_id = group.generation
             request.member_id = group.member_id
             request.group_instance_id = group.instance_id
-        answer = await cluster.request(node, request, purpose=_PURPOSE, version_max=_TXN_OFFSET_COMMIT_MAX)
+        version_max = None if name.is_v2 else _TXN_OFFSET_COMMIT_MAX
+        answer = await cluster.request(node, request, purpose=_PURPOSE, version_max=version_max)
         assert isinstance(answer, TxnOffsetCommitResponse), answer
         for topic in answer.topics:
             for part in topic.partitions:
@@ -207,8 +219,11 @@ def _check_offset(code: int, group: GroupIdentity, tp: TopicPartition) -> None:
     _check(code, f"group {group.group_id!r}, {tp.topic}-{tp.partition}")
 
 
-async def end(cluster: Cluster, name: Name, *, committed: bool, timeout_ms: int) -> None:
-    """Commits or aborts.  After a retriable error the outcome is open: only the same call may follow."""
+async def end(cluster: Cluster, name: Name, *, committed: bool, timeout_ms: int) -> Identity:
+    """Commits or aborts; gives the id and epoch for the next transaction, new ones in V2.
+
+    After a retriable error the outcome is open: only the same call may follow.
+    """
     request = EndTxnRequest(
         transactional_id=name.transactional_id,
         producer_id=name.identity.producer_id,
@@ -216,12 +231,15 @@ async def end(cluster: Cluster, name: Name, *, committed: bool, timeout_ms: int)
         committed=committed,
     )
 
-    async def attempt(node: int) -> None:
-        answer = await cluster.request(node, request, purpose=_PURPOSE, version_max=_END_TXN_MAX)
+    async def attempt(node: int) -> Identity:
+        version_max = None if name.is_v2 else _END_TXN_MAX
+        answer = await cluster.request(node, request, purpose=_PURPOSE, version_max=version_max)
         assert isinstance(answer, EndTxnResponse), answer
         _check(answer.error_code, name.transactional_id)
+        told = Identity(answer.producer_id, answer.producer_epoch)
+        return name.identity if told == NO_ID else told
 
-    await _ask(cluster, CoordinatorKind.TRANSACTION, name.transactional_id, attempt, timeout_ms)
+    return await _ask(cluster, CoordinatorKind.TRANSACTION, name.transactional_id, attempt, timeout_ms)
 
 
 def _check(code: int, subject: str) -> None:

@@ -7,12 +7,14 @@
                            └───── ABORTING ◄── FAILED ◄───────────────┘
                            every state ──► FATAL: fenced, not allowed, not supported
 
-T1  a batch is sent only when its partition is part of the open transaction
+T1  a batch is sent only when its partition is part of the open transaction, or becomes so by it (V2)
 T2  EndTxn is sent when every batch is answered or given up, and no other request of the transaction is open
 T3  once EndTxn was sent for a commit, the transaction is never aborted from here: only its repeat may follow
 T4  when a batch that had a number was given up, or a request that adds something has no clear outcome, the
     next transaction has a new epoch: neither a gap nor what is still on its way can reach it
-T5  an error is abortable (abort, then begin anew), or fatal: then every later call raises it
+T5  an error is abortable (abort, then begin anew), or fatal: then every later call raises it.  Which is
+    which is as in Java's client; only EndTxn tells a producer that it was fenced for good
+T6  a transaction ends by the rules it began with, V1 or V2 (see `transaction_requests`)
 
 Runs on the client's event loop; `check_may_send` in any thread.
 """
@@ -39,7 +41,7 @@ from barnabas.client.errors import (
     UnsupportedByBroker,
 )
 from barnabas.client.offsets import GroupIdentity
-from barnabas.client.producer_batch import ProducerBatch
+from barnabas.client.producer_batch import Identity, ProducerBatch
 from barnabas.client.sequences import Sequences
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.protocol.codes import ErrorCode
@@ -56,6 +58,8 @@ _FATAL_KINDS: Final = (
     ClientClosed,
 )
 _FATAL_CODES: Final = (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+# After a Produce these may only say that the coordinator ended the transaction for its age: an abort tells.
+_OPEN_TO_DOUBT: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
 
 
 class State(Enum):
@@ -110,6 +114,7 @@ class Transactions:
         self._wanted: set[TopicPartition] = set()
         self._adding: asyncio.Task[None] | None = None
         self._groups: set[str] = set()
+        self._is_v2 = False
         self._is_ending = False
         self._needs_epoch = False
         self._turn = asyncio.Lock()
@@ -147,6 +152,7 @@ class Transactions:
             if self._state is not State.READY:
                 raise Misuse(f"a transaction cannot begin: the producer {self._state.value}")
             self._error = None
+            self._is_v2 = requests.speaks_v2(self._network)
             self._state = State.OPEN
             self._sender.open_gate(True)
 
@@ -159,11 +165,11 @@ class Transactions:
             if not offsets:
                 return
             try:
-                if group.group_id not in self._groups:
+                if not self._is_v2 and group.group_id not in self._groups:
                     await requests.add_group(
                         self._network, self._name, group.group_id, timeout_ms=self._timeout_ms
                     )
-                    self._groups.add(group.group_id)
+                self._groups.add(group.group_id)
                 await requests.commit_offsets(
                     self._network, self._name, group, offsets, timeout_ms=self._timeout_ms
                 )
@@ -229,6 +235,11 @@ class Transactions:
     # --- the sender's questions
 
     @property
+    def produce_version_max(self) -> int | None:
+        """The highest version of Produce that keeps to the rules of this transaction (T6)."""
+        return None if self._is_v2 else requests.PRODUCE_MAX
+
+    @property
     def is_giving_up(self) -> bool:
         """Whether nothing is worth a repeat any more."""
         return self._state in _GIVING_UP
@@ -238,6 +249,8 @@ class Transactions:
         if self._state not in (State.OPEN, State.COMMITTING):
             return False
         tp = TopicPartition(topic, partition)
+        if self._is_v2:
+            self._added.add(tp)
         if tp in self._added:
             return True
         self._wanted.add(tp)
@@ -249,8 +262,7 @@ class Transactions:
         """A batch is not written, or nobody knows: the transaction cannot be committed."""
         if batch.has_sequence:
             self._needs_epoch = True
-        # After a Produce this code may only say that the coordinator ended the transaction for its age.
-        self._fail(error, is_fatal=False if error.code is ErrorCode.INVALID_PRODUCER_EPOCH else None)
+        self._fail(error, is_fatal=False if error.code in _OPEN_TO_DOUBT else None)
 
     # --- inside
 
@@ -266,7 +278,7 @@ class Transactions:
 
     @property
     def _name(self) -> requests.Name:
-        return requests.Name(self.transactional_id, self._sequences.identity)
+        return requests.Name(self.transactional_id, self._sequences.identity, self._is_v2)
 
     async def _take_id(self) -> None:
         try:
@@ -281,6 +293,9 @@ class Transactions:
             if not error.retriable:
                 self._fail(error, is_fatal=True)
             raise
+        self._adopt(identity)
+
+    def _adopt(self, identity: Identity) -> None:
         self._sequences.renew(identity)
         self._needs_epoch = False
         _log.debug("%s is producer %d at epoch %d", self.transactional_id, *identity)
@@ -309,7 +324,7 @@ class Transactions:
         if self._added or self._groups:  # else the coordinator has nothing to end
             self._is_ending = committed
             try:
-                await requests.end(
+                identity = await requests.end(
                     self._network, self._name, committed=committed, timeout_ms=self._timeout_ms
                 )
             except KafkaError as error:
@@ -318,6 +333,8 @@ class Transactions:
                 self._is_ending = False
                 self._fail(error, is_fatal=None if committed else True)
                 self._raise_failed()
+            if identity != self._sequences.identity:
+                self._adopt(identity)
         self._added.clear()
         self._groups.clear()
         self._is_ending = False
