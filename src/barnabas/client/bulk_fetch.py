@@ -9,7 +9,6 @@ no object per record.  What the cluster does not have any more comes as a chunk 
 is for the caller to decide.
 """
 
-import time
 from collections.abc import Coroutine, Generator, Iterable, Mapping
 from contextlib import suppress
 from queue import Empty
@@ -94,12 +93,10 @@ class BulkFetcher:
 
 
 def _next(reads: RangeReads, timeout_ms: int) -> FetchedChunk | None:
-    started = time.monotonic()
     try:
         item = reads.queue.get(timeout=timeout_ms / 1000)
     except Empty:
-        waited_s = time.monotonic() - started
-        raise RequestTimedOut(f"nothing came for {waited_s:.0f} s: {reads.why_waiting()}") from None
+        raise RequestTimedOut(f"nothing came for {timeout_ms} ms: {reads.why_waiting()}") from None
     if isinstance(item, BaseException):
         raise item
     return item

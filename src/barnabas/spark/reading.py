@@ -151,7 +151,7 @@ def _lose(chunk: FetchedChunk, lost: Lost, fail: bool) -> None:
     _log.warning(
         "offsets %d to %d of %s-%d are lost and left out: %s",
         lost.start,
-        lost.end,
+        lost.end - 1,
         chunk.topic,
         chunk.partition,
         lost.why,
