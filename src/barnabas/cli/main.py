@@ -18,6 +18,7 @@ __all__ = ["COMMANDS", "cli", "run"]
 
 COMMANDS = {
     "start": "Start a broker that every Kafka client can use.",
+    "demo": "Show it all at work: orders, a Spark pipeline on them, results.",
     "topics": "Make, list, describe, change and delete topics.",
     "produce": "Send lines of stdin or files as records.",
     "consume": "Print records of topics.",

@@ -1,0 +1,143 @@
+"""What a job on the orders tells while it runs, and the job for machines without Java.
+
+A job reads the topic of orders and writes revenue by region to another.  The one here is a consumer and a
+producer of our client; the one on Spark is in spark_job.py.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from barnabas.records.record import Record
+
+__all__ = ["GROUP", "Job", "JobProgress", "PythonJob", "RegionTotals"]
+
+GROUP: Final = "demo-revenue"
+_POLL_S: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """Where a job is: sums since its start, rates and times of its last batch."""
+
+    state: str = "starting"
+    rows_in: int = 0
+    rows_out: int = 0
+    rows_per_s: float = 0.0
+    batches: int = 0
+    batch_ms: float = 0.0
+    lag_messages: int | None = None
+    lag_seconds: float | None = None
+
+
+class Job(Protocol):
+    """One job, from `start` to `stop`.  `check` raises what made it fail."""
+
+    title: str
+
+    def start(self) -> None: ...
+
+    def progress(self) -> JobProgress: ...
+
+    def check(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class RegionTotals:
+    """Orders and revenue by region; what has changed is given once."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, tuple[int, float]] = {}
+
+    def add(self, orders: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Counts the orders and gives the new totals of the regions they are from."""
+        changed = dict.fromkeys(order["region"] for order in orders)
+        for order in orders:
+            count, revenue = self._totals.get(order["region"], (0, 0.0))
+            self._totals[order["region"]] = (count + 1, revenue + order["quantity"] * order["unit_price"])
+        return [
+            {
+                "region": region,
+                "orders": self._totals[region][0],
+                "revenue": round(self._totals[region][1], 2),
+            }
+            for region in changed
+        ]
+
+
+class PythonJob:
+    """Revenue by region with a consumer group and a producer, on a thread of its own."""
+
+    title = "Python consumer"
+
+    def __init__(self, address: str, source: str, target: str) -> None:
+        self._address = address
+        self._source = source
+        self._target = target
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo-job", daemon=True)
+        self._progress = JobProgress()
+        self._failure: Exception | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def progress(self) -> JobProgress:
+        return self._progress
+
+    def check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        from barnabas.client.consumer import Consumer
+        from barnabas.client.producer import Producer
+
+        there = {"bootstrap.servers": self._address, "bootstrap.timeout.ms": "0"}
+        reading = {"group.id": GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
+        totals = RegionTotals()
+        try:
+            with (
+                Producer(there) as producer,
+                Consumer({**there, **reading}) as consumer,
+            ):
+                consumer.subscribe([self._source])
+                while not self._stopping.is_set():
+                    records = consumer.poll(_POLL_S, 20_000)
+                    if not records:
+                        continue
+                    began = time.monotonic()
+                    changed = totals.add([json.loads(record.value or b"{}") for record in records])
+                    for row in changed:
+                        producer.send(self._target, json.dumps(row).encode(), row["region"].encode())
+                    producer.flush()
+                    consumer.commit()
+                    lag = sum(left or 0 for left in consumer.lag().values())
+                    self._count(records, len(changed), lag, time.monotonic() - began)
+        except Exception as error:  # raised by `check`, on the thread that looks after all
+            self._failure = error
+
+    def _count(self, records: "list[Record]", written: int, lag: int, took_s: float) -> None:
+        before = self._progress
+        age_s = max(time.time() - min(record.timestamp for record in records) / 1000, 0.0)
+        self._progress = replace(
+            before,
+            state="running",
+            rows_in=before.rows_in + len(records),
+            rows_out=before.rows_out + written,
+            rows_per_s=len(records) / max(took_s, _POLL_S),
+            batches=before.batches + 1,
+            batch_ms=took_s * 1000,
+            lag_messages=lag,
+            lag_seconds=age_s if lag else 0.0,
+        )

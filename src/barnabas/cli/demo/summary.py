@@ -1,0 +1,65 @@
+"""What is said when the demo has ended: the sums, whether they agree, and where to look next."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from barnabas.cli.output import bytes_text, document
+
+if TYPE_CHECKING:
+    from barnabas.cli.demo.run import Outcome
+
+__all__ = ["print_summary", "summary"]
+
+_NEXT: Final = (
+    ("barnabas start", "a broker of your own, data in ./barnabas-data"),
+    ("barnabas consume orders --from -10 -e", "the same kind of look at your topics"),
+    ("barnabas pipeline run FILE.yaml", "pipelines as this one: docs/pipelines.md"),
+    ("README.md, docs/README.md", "tours for Python, PySpark and tests"),
+)
+
+
+def summary(outcome: "Outcome") -> list[str]:
+    """The lines with the sums."""
+    facts = outcome.facts
+    per_s = facts.orders / facts.seconds if facts.seconds else 0.0
+    lines = [
+        f"in       {facts.orders:,} orders, {bytes_text(facts.orders_bytes)}, in {facts.seconds:.0f} s "
+        f"({per_s:,.0f}/s)",
+        f"work     {facts.engine}: {facts.rows_in:,} rows in {facts.batches:,} batches, "
+        f"lag at worst {outcome.worst_lag_s:.1f} s",
+        f"out      {facts.rows_out:,} rows to the topic revenue",
+    ]
+    if facts.landing is not None and outcome.landed_rows is not None:
+        lines.append(
+            f"out      {outcome.landed_rows:,} rows in {facts.landing.files:,} Parquet files, "
+            f"{bytes_text(facts.landing.size_bytes)}"
+        )
+    lines.append(f"check    {_verdict(outcome)}")
+    return lines
+
+
+def _verdict(outcome: "Outcome") -> str:
+    facts = outcome.facts
+    if outcome.is_exact:
+        where = "the results" if outcome.landed_rows is None else "the results and the files"
+        return f"every order is in {where} exactly once"
+    if outcome.was_stopped:
+        return f"stopped on the way: {outcome.counted:,} of {facts.orders:,} orders are in the results"
+    return f"{outcome.counted:,} of {facts.orders:,} orders are in the results, and all should be"
+
+
+def print_summary(outcome: "Outcome", kept: Path | None, *, as_json: bool) -> None:
+    """Says it to a person, or as one JSON document."""
+    if as_json:
+        document({**outcome.json(), "folder": None if kept is None else str(kept)})
+        return
+    click.echo()
+    for text in summary(outcome):
+        click.echo(text)
+    if kept is not None:
+        click.echo(f"kept     {kept}")
+    click.echo("\nWhere to look next:")
+    for command, what in _NEXT:
+        click.echo(f"  {command:<40} {what}")
