@@ -28,6 +28,7 @@ from tests.conformance._setup import ClientMissing, _npm, _run, _target, table
 DRIVERS = Path(__file__).parent / "drivers"
 PATIENT_MS = 20_000
 HASTY_MS = 1_000
+INVALID_PRODUCER_EPOCH = 47
 SETTINGS = {
     "transaction.state.log.num.partitions": "3",
     "transaction.state.log.replication.factor": "1",
@@ -270,3 +271,32 @@ class TransactionScenarios(CoreScenarios):
     def _sends(self, producer: Producer, topic: str) -> bool:
         producer.send(topic, "after")
         return True
+
+
+class LateScenarios(CoreScenarios):
+    """For clients of version 2: who ran out of time may abort and go on; only a commit is too late."""
+
+    def test_a_producer_whose_time_was_over_aborts_and_goes_on(self, scene: Scene) -> None:
+        topic, late = scene.topic(), scene.producer(timeout_ms=HASTY_MS)
+        late.begin()
+        late.send(topic, "late")
+        scene.producer().write(topic, "in time")
+        assert scene.read(topic, 1) == ["in time"], "the coordinator has aborted"
+        late.abort()
+        late.write(topic, "again")
+        assert scene.read(topic, 2) == ["in time", "again"]
+
+    def test_a_record_that_comes_too_late_is_refused_and_the_producer_goes_on(self, scene: Scene) -> None:
+        topic, late = scene.topic(), scene.producer(timeout_ms=HASTY_MS)
+        late.begin()
+        late.send(topic, "late")
+        scene.producer().write(topic, "in time")
+        assert scene.read(topic, 1) == ["in time"], "the coordinator has aborted"
+        with pytest.raises(ClientError) as refused:
+            late.send(topic, "too late")
+        assert refused.value.code in (INVALID_PRODUCER_EPOCH, None)
+        with pytest.raises(ClientError):
+            late.commit()
+        late.abort()
+        late.write(topic, "again")
+        assert scene.read(topic, 2) == ["in time", "again"]

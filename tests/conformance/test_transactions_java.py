@@ -1,11 +1,11 @@
-"""The transaction scenarios of all clients, by the Java client, the only one that speaks version 2."""
+"""The transaction scenarios of all clients, by the Java client, which speaks version 2 too."""
 
 from typing import ClassVar
 
-from tests.conformance._transactions import CoreScenarios, TransactionScenarios
+from tests.conformance._transactions import CoreScenarios, LateScenarios, TransactionScenarios
 
 
-class TestTransactions(TransactionScenarios):
+class TestTransactions(TransactionScenarios, LateScenarios):
     CLIENT = "java"
 
 

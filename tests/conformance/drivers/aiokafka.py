@@ -1,10 +1,7 @@
 """aiokafka as a driver: its loop runs in a thread, and every call waits for its coroutine."""
 
-import asyncio
 import logging
-import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
@@ -22,9 +19,9 @@ from tests.conformance.drivers._driver import (
     raw_bytes,
     serve,
 )
+from tests.conformance.drivers._loop import Loop
 
 TIMEOUT_S = 30
-T = TypeVar("T")
 logging.basicConfig(level=logging.WARNING)
 
 
@@ -36,17 +33,6 @@ def raws_of(polled: dict[Any, list[Any]]) -> list[Raw]:
         for records in polled.values()
         for record in records
     ]
-
-
-class Loop:
-    """One event loop in a thread for everything of this process."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(TIMEOUT_S)
 
 
 class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka's base classes have no types

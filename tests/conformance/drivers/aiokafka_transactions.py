@@ -7,8 +7,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from tests.conformance.drivers._driver import HEARTBEAT_MS, serve
+from tests.conformance.drivers._loop import Loop
 from tests.conformance.drivers._transactions import Reader, TransactionalProducer, TransactionDriver
-from tests.conformance.drivers.aiokafka import Loop
 
 logging.basicConfig(level=logging.CRITICAL)
 
