@@ -33,10 +33,10 @@ from barnabas.client.interceptors import ProducerRecord
 from barnabas.client.producer import Producer
 from barnabas.records.record import Record
 
-__all__ = ["Results", "process"]
+__all__ = ["POLL_S", "Results", "is_about_the_group", "process", "records_of"]
 
 _log: Final = logging.getLogger("barnabas.client.processing")
-_POLL_S: Final = 1.0
+POLL_S: Final = 1.0
 _REBALANCED: Final = (CommitFailed, RebalanceInProgress, UnknownMember)
 
 Results = ProducerRecord | Iterable[ProducerRecord] | None
@@ -60,7 +60,7 @@ def process(
         raise Misuse("exactly once needs isolation.level=read_committed for the consumer")
     done = 0
     while True:
-        records = consumer.poll(_POLL_S, max_records)
+        records = consumer.poll(POLL_S, max_records)
         if not records:
             if consumer.was_woken:
                 return done
@@ -70,7 +70,7 @@ def process(
                 for record in records:
                     _send(producer, fn(record))
         except KafkaError as error:
-            if not _is_about_the_group(error):
+            if not is_about_the_group(error):
                 raise
             _log.info("%d records will be read again: %s", len(records), error)
         else:
@@ -80,9 +80,7 @@ def process(
 
 
 def _send(producer: Producer, results: Results) -> None:
-    if results is None:
-        return
-    for result in (results,) if isinstance(results, ProducerRecord) else results:
+    for result in records_of(results):
         producer.send(
             result.topic,
             result.value,
@@ -93,7 +91,15 @@ def _send(producer: Producer, results: Results) -> None:
         )
 
 
-def _is_about_the_group(error: KafkaError) -> bool:
+def records_of(results: Results) -> Iterable[ProducerRecord]:
+    """What a function made of one record, as records."""
+    if results is None:
+        return ()
+    return (results,) if isinstance(results, ProducerRecord) else results
+
+
+def is_about_the_group(error: KafkaError) -> bool:
+    """Whether a transaction failed only because the group gave the partitions to others."""
     if isinstance(error, TransactionAborted):
         return isinstance(error.__cause__, _REBALANCED)
     return isinstance(error, _REBALANCED)
