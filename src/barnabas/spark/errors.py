@@ -31,11 +31,15 @@ class OptionError(SparkPartError, ConfigFault):
 
 
 class DataLoss(SparkPartError):
-    """Offsets [start, end) of a partition were to be read and are not there any more."""
+    """Offsets [start, end) of a partition were to be read and are not there any more.
 
-    def __init__(self, topic: str, partition: int, start: int, end: int, why: str) -> None:
+    `end` is None when nobody can tell how many there were.
+    """
+
+    def __init__(self, topic: str, partition: int, start: int, end: int | None, why: str) -> None:
+        which = f"from {start} on" if end is None else f"{start} to {end - 1}"
         super().__init__(
-            f"offsets {start} to {end} of {topic}-{partition} are lost: {why}; "
+            f"offsets {which} of {topic}-{partition} are lost: {why}; "
             "set option failOnDataLoss=false to go on without them"
         )
         self.topic = topic

@@ -7,6 +7,7 @@ The plain file system renames without checking first, so a checkpoint in use is 
 
 import fcntl
 import os
+import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -22,6 +23,7 @@ DEFAULT_MASTER: Final = "local[*,4]"
 LOCK_NAME: Final = ".barnabas.lock"
 
 _ALWAYS: Final = {
+    "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.unix.domain.socket.enabled": "true",
@@ -64,6 +66,8 @@ def session(
     if checkpoint is not None:
         settings["spark.sql.streaming.checkpointLocation"] = str(checkpoint)
     settings.update({_conf_name(name): _conf_value(value) for name, value in conf.items()})
+    if (master or DEFAULT_MASTER).startswith("local"):
+        _point_at_this_machine()
     builder = SparkSession.builder.appName(app_name).master(master or DEFAULT_MASTER)
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -73,6 +77,12 @@ def session(
         raise SparkPartError(_why_no_session(error)) from error
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _point_at_this_machine() -> None:
+    """Workers of a local master run this very Python, not the first python3 of the path, and stay local."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
 def _conf_name(name: str) -> str:

@@ -1,0 +1,125 @@
+"""The driver's side of batch reads, and the schema that both kinds of reader have.
+
+A reader is pickled to the executors, so it holds options only.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from barnabas.spark.errors import OptionError, SparkPartError
+from barnabas.spark.lookup import Lookup
+from barnabas.spark.offsets import clamp, report
+from barnabas.spark.options import SourceOptions, parse_source
+from barnabas.spark.planning import OffsetRange, ReadTask, plan_tasks
+
+if TYPE_CHECKING:
+    from barnabas.spark.stream import StreamReader
+
+__all__ = ["BatchReader", "batch_reader", "plan", "schema", "schema_of", "stream_reader"]
+
+log = logging.getLogger(__name__)
+
+_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+_TYPES: Final[dict[str, DataType]] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(_HEADER),
+}
+
+
+def schema_of(options: SourceOptions) -> StructType:
+    return StructType([StructField(name, _TYPES[name]) for name in options.columns])
+
+
+def schema(options: Mapping[str, str]) -> StructType:
+    """The columns that the options ask for.  Raises OptionError for whatever is wrong with any option."""
+    return schema_of(parse_source(options))
+
+
+def batch_reader(options: Mapping[str, str], given: StructType) -> "BatchReader":
+    parsed = parse_source(options, stream=False)
+    check_schema(parsed, given)
+    return BatchReader(parsed)
+
+
+def stream_reader(options: Mapping[str, str], given: StructType) -> "StreamReader":
+    from barnabas.spark.stream import StreamReader
+
+    parsed = parse_source(options, stream=True)
+    check_schema(parsed, given)
+    return StreamReader(parsed)
+
+
+def check_schema(options: SourceOptions, given: StructType) -> None:
+    """Raises OptionError when the user has set a schema of their own."""
+    if [each.name for each in given] != list(options.columns):
+        raise OptionError(
+            "schema", "the columns of a topic are fixed", "leave .schema(…) out; option columns chooses some"
+        )
+
+
+class BatchReader(DataSourceReader):
+    """Reads what lies between two bounds, fixed when the read is planned."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        lookup = Lookup(self._options)
+        try:
+            return list(plan(self._options, batch_ranges(self._options, lookup)))
+        finally:
+            lookup.close()
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        from barnabas.spark.reading import read_task
+
+        # Spark plans a read of nothing as one task without a partition.
+        return read_task(partition.ranges, self._options) if isinstance(partition, ReadTask) else iter(())
+
+
+def plan(options: SourceOptions, ranges: list[OffsetRange]) -> list[ReadTask]:
+    """The tasks for ranges, as the options ask."""
+    tasks = plan_tasks(
+        ranges,
+        min_partitions=options.min_partitions,
+        max_records_per_partition=options.max_records_per_partition,
+        pack_records=options.min_records_per_task,
+    )
+    return [ReadTask(task) for task in tasks]
+
+
+def batch_ranges(options: SourceOptions, lookup: Lookup) -> list[OffsetRange]:
+    """What a batch read reads.  Raises OptionError, DataLoss, SparkPartError."""
+    partitions = lookup.partitions()
+    earliest, latest = lookup.earliest(partitions), lookup.latest(partitions)
+    # The end first: a record that comes meanwhile must not move the start past it.
+    ends = lookup.resolve(options.ending, partitions, starting=False)
+    starts = lookup.resolve(options.starting, partitions, starting=True)
+    for where, start in sorted(starts.items()):
+        if start > ends[where]:
+            raise SparkPartError(f"the read of {where} would start at {start}, past its end at {ends[where]}")
+    inside_ends, lost_ends = clamp(ends, earliest, latest)
+    inside_starts, lost_starts = clamp(starts, earliest, latest)
+    for warning in report([*lost_starts, *lost_ends], fail=options.fail_on_data_loss):
+        log.warning("%s", warning)
+    return [OffsetRange(*where, start, inside_ends[where]) for where, start in inside_starts.items()]
