@@ -13,7 +13,7 @@ from setuptools import Extension, setup
 RECORDS = "src/barnabas/records"
 SOURCE = f"{RECORDS}/_kernel.pyx"
 HOT = "src/barnabas/client/_hot.pyx"
-PARTS = [f"{RECORDS}/_kernel_{part}.pxi" for part in ("walk", "build", "columns", "compact")]
+PARTS = [f"{RECORDS}/_kernel_{part}.pxi" for part in ("walk", "build", "columns", "compact", "place")]
 
 
 def extensions() -> list[Any]:

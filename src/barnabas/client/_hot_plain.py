@@ -9,13 +9,13 @@ H3  an append is one step for everybody else: here under `lock`, in the compiled
 It takes exact bytes and plain pairs only; everything else is the long way's business.
 """
 
-import struct
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from barnabas.base.clock import SystemClock
 from barnabas.client import delivery
+from barnabas.records._place_plain import murmur2
 from barnabas.records.kernel import PayloadBuilder
 
 if TYPE_CHECKING:
@@ -29,26 +29,8 @@ __all__ = ["Appender", "BatchBase", "Home", "Lane", "RecordFuture", "TopicLanes"
 
 HeaderPairs = tuple[tuple[str, bytes | None], ...]
 
-_M: Final = 0x5BD1_E995
-_SEED: Final = 0x9747_B28C
-_MASK: Final = 0xFFFF_FFFF
 _INT64_MAX: Final = 2**63 - 1
 _NO_HEADERS: Final = ()
-
-
-def murmur2(data: bytes) -> int:
-    """MurmurHash2 with Kafka's seed, as an unsigned 32-bit number."""
-    size = len(data)
-    h = _SEED ^ size
-    whole = size & ~3
-    for (k,) in struct.iter_unpack("<I", data[:whole]):
-        k = k * _M & _MASK
-        k = (k ^ k >> 24) * _M & _MASK
-        h = (h * _M & _MASK) ^ k
-    if rest := data[whole:]:
-        h = (h ^ int.from_bytes(rest, "little")) * _M & _MASK
-    h = (h ^ h >> 13) * _M & _MASK
-    return h ^ h >> 15
 
 
 class Home(Protocol):

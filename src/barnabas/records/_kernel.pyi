@@ -9,3 +9,5 @@ from barnabas.records._kernel_plain import decode as decode
 from barnabas.records._kernel_plain import encode as encode
 from barnabas.records._kernel_plain import filter as filter
 from barnabas.records._kernel_plain import keys as keys
+from barnabas.records._kernel_plain import place as place
+from barnabas.records._kernel_plain import row_sum as row_sum

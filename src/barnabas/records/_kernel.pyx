@@ -387,3 +387,4 @@ def filter(payload, int64_t count, keep, int64_t timestamp_shift=0):
 
 include "_kernel_columns.pxi"
 include "_kernel_compact.pxi"
+include "_kernel_place.pxi"

@@ -22,6 +22,7 @@ from barnabas.records._columns_plain import (
     read_time,
 )
 from barnabas.records._compact_plain import OffsetMap
+from barnabas.records._place_plain import place, row_sum
 from barnabas.records._walk_plain import (
     INT32_MAX,
     INT64_MAX,
@@ -49,6 +50,8 @@ __all__ = [
     "filter",
     "header_tuples",
     "keys",
+    "place",
+    "row_sum",
 ]
 
 _set = object.__setattr__

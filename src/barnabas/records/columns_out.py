@@ -23,12 +23,12 @@ from barnabas.records.codecs import Codec
 from barnabas.records.columns import arrow
 from barnabas.records.kernel import PayloadBuilder
 
-__all__ = ["BATCH_BYTES_MAX", "write_columns"]
+__all__ = ["BATCH_BYTES_MAX", "KernelRows", "write_columns"]
 
 BATCH_BYTES_MAX: Final = 1_000_000  # below the broker's default message.max.bytes
 
 
-class _Rows:
+class KernelRows:
     """The columns of one Arrow record batch as the kernel takes them."""
 
     def __init__(self, batch: Any) -> None:
@@ -87,7 +87,7 @@ def write_columns(
         )
 
     sequence = base_sequence
-    for rows in map(_Rows, _record_batches(data)):
+    for rows in map(KernelRows, _record_batches(data)):
         start = 0
         while start < rows.count:
             start += payload.append_columns(

@@ -20,6 +20,7 @@ from barnabas.records._kernel_plain import Checked
 from barnabas.records._walk_plain import INT64_MIN, Data, Header
 
 if TYPE_CHECKING:
+    from barnabas.records._columns_plain import BinaryColumn, HeaderColumn, TimeColumn
     from barnabas.records._kernel_plain import ColumnBuilder, OffsetMap, PayloadBuilder, Record
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "filter",
     "keys",
     "load",
+    "place",
+    "row_sum",
 ]
 
 
@@ -101,6 +104,33 @@ class Kernel(Protocol):
         timestamp moves (a delete horizon takes its place), `timestamp_shift` is old base minus new.
         """
 
+    def place(
+        self,
+        rows: int,
+        partition_count: int,
+        keys: "BinaryColumn | None" = None,
+        chosen: "TimeColumn | None" = None,
+    ) -> tuple[bytearray, list[tuple[int, int, int]]]:
+        """Rows of columns in the order of their partitions, and (partition, first, behind the last) of each.
+
+        `chosen`, numbers of partitions, decides; where it is null, the key does as Kafka's default
+        partitioner; rows without either come first, as partition -1.  The order is the numbers of the rows,
+        int32, and keeps the order of a partition's rows.  Raises Misuse for partitions that are not there.
+        """
+
+    def row_sum(
+        self,
+        rows: int,
+        keys: "BinaryColumn | None" = None,
+        values: "BinaryColumn | None" = None,
+        headers: "HeaderColumn | None" = None,
+        seed: int = 0,
+    ) -> int:
+        """A 64-bit sum over rows: the same for the same rows in any order, most likely another else.
+
+        Both twins, and every version of them, agree on it.
+        """
+
 
 def load(name: str | None = None) -> Kernel:
     """The kernel called `plain` or `compiled`; with None the compiled one if it was built.
@@ -134,3 +164,5 @@ decode = _chosen.decode
 encode = _chosen.encode
 filter = _chosen.filter
 keys = _chosen.keys
+place = _chosen.place
+row_sum = _chosen.row_sum
