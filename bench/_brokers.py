@@ -12,7 +12,16 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests._kafka import SERVER_JVM, KafkaServer
 from tests.conformance._servers import BarnabasServer, Server, cpu_seconds, resident_bytes
 
-__all__ = ["Server", "cpu_seconds", "create_topic", "delete_topics", "make", "resident_bytes", "running"]
+__all__ = [
+    "Server",
+    "cpu_seconds",
+    "create_topic",
+    "create_topic_at",
+    "delete_topics",
+    "make",
+    "resident_bytes",
+    "running",
+]
 
 # Both keep what they get, in segments of the usual size, without deleting or flushing in between.
 SETTINGS = {
@@ -41,7 +50,11 @@ def running(names: list[str]) -> Iterator[dict[str, Server]]:
 
 
 def create_topic(server: Server, topic: str, partitions: int = 1) -> None:
-    admin = AdminClient({"bootstrap.servers": server.bootstrap_servers, "log_level": 0})
+    create_topic_at(server.bootstrap_servers, topic, partitions)
+
+
+def create_topic_at(bootstrap_servers: str, topic: str, partitions: int = 1) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
 
 

@@ -1,0 +1,66 @@
+"""Batch reads by Spark: our source beside Spark's own Kafka connector, one broker, equal sessions.
+
+    python -m bench.macro.spark_read [--records N] [--rounds N] [--only TEXT] [--barnabas-only]
+
+Every row reads a topic with four partitions from start to end into Spark's `noop` sink, local[2].  Rounds
+alternate between two warm drivers; the first is thrown away and the median counts.  `--records` is the number
+of 100-byte records; there are a tenth as many of 1 KB.  `ratio` is ours over theirs; the broker is Barnabas
+for both, and its CPU is not counted.
+"""
+
+import argparse
+import statistics
+import sys
+from typing import Any
+
+from bench import _brokers, _spark
+from tests import _spark_connector
+
+SIZES = {"100 B": (100, 1), "1 KB": (1000, 10)}
+COLUMNS = {"all columns": "", "key, value": "key,value", "value": "value"}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--barnabas-only", action="store_true")
+    given = parser.parse_args()
+    names = ("barnabas",) if given.barnabas_only else _spark.SIDES
+    if not given.barnabas_only and (reason := _spark_connector.why_missing()) is not None:
+        print(f"skipped: {reason}", file=sys.stderr)
+        return 0
+    print(
+        "| read | " + " | ".join(f"{name} k rows/s" for name in names) + " | ratio | CPU s/M rows | ratio |"
+    )
+    print("|---|" + "---:|" * (len(names) + 3))
+    with _spark.broker() as bootstrap, _spark.sides(bootstrap, names) as sides:
+        for size, (value_bytes, fewer) in SIZES.items():
+            count, topic = given.records // fewer, f"read-{value_bytes}"
+            wanted = {name: columns for name, columns in COLUMNS.items() if given.only in f"{size}, {name}"}
+            if not wanted:
+                continue
+            _brokers.create_topic_at(bootstrap, topic, _spark.PARTITIONS)
+            _spark.fill(bootstrap, topic, value_bytes, count)
+            for name, columns in wanted.items():
+                print(row(f"{size}, {name}", sides, topic, columns, count, given.rounds), flush=True)
+    return 0
+
+
+def row(name: str, sides: dict[str, _spark.Side], topic: str, columns: str, count: int, rounds: int) -> str:
+    taken: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
+    for _ in range(rounds + 1):
+        for side, driver in sides.items():
+            taken[side].append(driver.do("read", topic=topic, columns=columns))
+    rates = {
+        side: count / statistics.median(one["seconds"] for one in all_[1:]) for side, all_ in taken.items()
+    }
+    cpu = {
+        side: statistics.median(one["cpu"] for one in all_[1:]) / count * 1e6 for side, all_ in taken.items()
+    }
+    return _spark.table_row(name, {side: rate / 1000 for side, rate in rates.items()}, cpu)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
