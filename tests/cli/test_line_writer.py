@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.cli.deserializers import NotDeserialized
 from barnabas.cli.line_reader import json_parser
-from barnabas.cli.line_writer import json_renderer, kafka_renderer, template_renderer, unescaped
+from barnabas.cli.line_writer import json_renderer, kafka_renderer, template_renderer, tolerant, unescaped
 from barnabas.records.record import Record
 
 
@@ -128,3 +129,38 @@ def test_a_json_line_has_the_fields_of_a_record() -> None:
         "value": None,
         "headers": [["h", "1"]],
     }
+
+
+class TestDeserializers:
+    def record(self, key: bytes | None, value: bytes | None) -> Record:
+        return Record(3, 0, key, value, [("h", b"\x00\x05"), ("n", None)])
+
+    def test_keys_values_and_headers_are_opened(self) -> None:
+        render = kafka_renderer(
+            {
+                "print.key": "true",
+                "print.headers": "true",
+                "key.deserializer": "org.apache.kafka.common.serialization.IntegerDeserializer",
+                "value.deserializer": "double",
+                "headers.deserializer": "short",
+            }
+        )
+        records = [self.record(b"\0\0\0\x09", b"\x3f\xf8" + bytes(6)), self.record(None, None)]
+        assert render(records) == b"h:5,n:null\t9\t1.5\nh:5,n:null\tnull\tnull\n"
+
+    def test_values_alone_are_opened_too(self) -> None:
+        assert kafka_renderer({"value.deserializer": "short"})([self.record(None, b"\0\x02")]) == b"2\n"
+
+    def test_what_cannot_be_opened_is_named(self) -> None:
+        render = kafka_renderer({"value.deserializer": "short"})
+        with pytest.raises(
+            NotDeserialized, match=r"the value of .* at offset 3: 1 bytes are no short, which has 2"
+        ):
+            render([self.record(None, b"x")])
+
+    def test_a_tolerant_renderer_leaves_it_out(self, capsys: pytest.CaptureFixture[str]) -> None:
+        render = tolerant(kafka_renderer({"value.deserializer": "short"}))
+        good, bad = self.record(None, b"\0\1"), self.record(None, b"x")
+        assert render([good, bad, good]) == b"1\n1\n"
+        assert render([good]) == b"1\n"
+        assert "1 bytes are no short" in capsys.readouterr().err

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 if TYPE_CHECKING:
+    from barnabas.cli.deserializers import Deserializer
     from barnabas.records.record import Record
 
-__all__ = ["Renderer", "json_renderer", "kafka_renderer", "template_renderer"]
+__all__ = ["Renderer", "json_renderer", "kafka_renderer", "template_renderer", "tolerant", "unescaped"]
 
 Renderer = Callable[[Sequence["Record"]], bytes]
 
 _NO_TIME: Final = -1
+_AS_THEY_ARE: "Final[Mapping[str, Deserializer | None]]" = {"key": None, "value": None, "headers": None}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 
 
@@ -101,12 +103,14 @@ def kafka_renderer(properties: Mapping[str, str]) -> Renderer:
     def is_on(name: str) -> bool:
         return properties.get(name, "true" if name == "print.value" else "false").strip().lower() == "true"
 
+    readers = {name: _deserializer(properties, f"{name}.deserializer") for name in _AS_THEY_ARE}
     between = properties.get("key.separator", "\t").encode()
     null = properties.get("null.literal", "null").encode()
     line_end = properties.get("line.separator", "\n").encode()
-    if not any(is_on(name) for name in _PRINTED) or _only_value(is_on):
+    if not any(is_on(name) for name in _PRINTED) or (_only_value(is_on) and readers["value"] is None):
         return _values_renderer(line_end, null) if is_on("print.value") else lambda records: b""
-    parts = [_PRINTED[name] for name in _PRINTED if is_on(name)]
+    opened = {f"print.{what}": field for what, field in _OPENED.items() if readers[what] is not None}
+    parts = [opened.get(name, _PRINTED[name]) for name in _PRINTED if is_on(name)]
     template = between.replace(b"%", b"%%").join(part.code.encode() for part in parts)
     return _compiled(
         template + line_end.replace(b"%", b"%%"),
@@ -114,19 +118,54 @@ def kafka_renderer(properties: Mapping[str, str]) -> Renderer:
         null,
         properties.get("headers.separator", ",").encode(),
         empty_headers=b"NO_HEADERS",
+        readers=readers,
     )
+
+
+def _deserializer(properties: Mapping[str, str], name: str) -> "Deserializer | None":
+    from barnabas.cli.deserializers import deserializer
+
+    return deserializer(properties[name], name) if name in properties else None
+
+
+def tolerant(render: Renderer) -> Renderer:
+    """The same, but a record that cannot be printed is left out and reported."""
+    from barnabas.base.errors import BarnabasError
+
+    def one(record: "Record") -> bytes:
+        try:
+            return render([record])
+        except BarnabasError as error:
+            click.echo(f"barnabas: {error}", err=True)
+            return b""
+
+    def all_that_can_be(records: "Sequence[Record]") -> bytes:
+        try:
+            return render(records)
+        except BarnabasError:
+            return b"".join(map(one, records))
+
+    return all_that_can_be
 
 
 _PRINTED: Final = {
     "print.timestamp": _Field("%b", "stamp(r)"),
     "print.partition": _Field("Partition:%d", "r.partition"),
     "print.offset": _Field("Offset:%d", "r.offset"),
+    "print.delivery": _Field("Delivery:%b", "b'NOT_PRESENT'"),  # only readers of share groups have one
     "print.epoch": _Field("Epoch:%b", "(b'NOT_PRESENT' if r.leader_epoch < 0 else b'%d' % r.leader_epoch)"),
     "print.headers": _Field("%b", "headers(r.headers)"),
     "print.key": _FIELDS["k"],
     "print.value": _FIELDS["s"],
 }
-_KAFKA_PROPERTIES: Final = (*_PRINTED, "key.separator", "line.separator", "headers.separator", "null.literal")
+_OPENED: Final = {  # with a deserializer: a call for each, which the plain ones are spared
+    "key": _Field("%b", "read('key', r, r.key)"),
+    "value": _Field("%b", "read('value', r, r.value)"),
+}
+_KAFKA_PROPERTIES: Final = (
+    *_PRINTED, "key.separator", "line.separator", "headers.separator", "null.literal",
+    "key.deserializer", "value.deserializer", "headers.deserializer",
+)  # fmt: skip
 
 
 def _only_value(is_on: Callable[[str], bool]) -> bool:
@@ -153,15 +192,29 @@ def _compiled(
     headers_separator: bytes,
     *,
     empty_headers: bytes = b"",
+    readers: "Mapping[str, Deserializer | None]" = _AS_THEY_ARE,
 ) -> Renderer:
     """`template % (expressions)` for each record, joined.  The expressions are of the tables above only."""
+    from barnabas.cli.deserializers import NotDeserialized
     from barnabas.cli.times import time_text
 
     def headers(pairs: Sequence[tuple[str, bytes | None]]) -> bytes:
         if not pairs:
             return empty_headers
-        shown = (b"%b:%b" % (name.encode(), null if value is None else value) for name, value in pairs)
+        shown = (b"%b:%b" % (name.encode(), opened(readers["headers"], value)) for name, value in pairs)
         return headers_separator.join(shown)
+
+    def opened(reader: "Deserializer | None", data: bytes | None) -> bytes:
+        if data is None:
+            return null
+        return data if reader is None else reader(data)
+
+    def read(what: str, record: "Record", data: bytes | None) -> bytes:
+        try:
+            return opened(readers[what], data)
+        except NotDeserialized as error:
+            where = f"{record.topic}-{record.partition} at offset {record.offset}"
+            raise NotDeserialized(f"the {what} of {where}: {error}") from error
 
     def stamp(record: "Record") -> bytes:
         if record.timestamp == _NO_TIME:
@@ -170,6 +223,7 @@ def _compiled(
 
     names: dict[str, Any] = {
         "null": null, "template": template, "headers": headers, "stamp": stamp, "time_text": time_text,
+        "read": read,
     }  # fmt: skip
     values = "".join(f"{expression}, " for expression in expressions)
     render: Renderer = eval(f"lambda records: b''.join([template % ({values}) for r in records])", names)

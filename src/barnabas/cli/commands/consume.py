@@ -15,6 +15,7 @@ import click
 
 from barnabas.cli import completion
 from barnabas.cli.connection import FILE, Connection, assignments, connected
+from barnabas.cli.printing import Printing, printed
 
 if TYPE_CHECKING:
     from barnabas.base.types import TopicPartition
@@ -60,14 +61,11 @@ _DEFAULTS: Final = {"max.partition.fetch.bytes": "4194304", "enable.auto.commit"
 @click.option("-n", "--max-messages", type=click.IntRange(0), help="Stop after so many records.")
 @click.option("--timeout-ms", type=click.IntRange(-1), help="Stop when nothing comes for so long.")
 @click.option("-g", "--group", help="Read as a member of this group, and commit.")
-@click.option("-f", "--format", "template", help="How a record is printed; fields are below.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
-@click.option("--property", "--formatter-property", "printing", multiple=True, metavar="KEY=VALUE",
-              help="Of the output: print.key, print.value, print.timestamp, print.partition, print.offset, "
-                   "print.epoch, print.headers, key.separator, line.separator, headers.separator, "
-                   "null.literal.")  # fmt: skip
+@printed
 @click.option("--isolation-level", type=click.Choice(["read_committed", "read_uncommitted"]),
               help="Whether open and aborted transactions show.  [default: read_uncommitted]")  # fmt: skip
+@click.option("--skip-message-on-error", "skip_on_error", is_flag=True,
+              help="Go on after a record that cannot be printed.")  # fmt: skip
 @click.option("--consumer-property", "consumer_properties", multiple=True, metavar="KEY=VALUE",
               help="A setting of the consumer, as -X.")  # fmt: skip
 @click.option("--consumer.config", "consumer_file", type=FILE, help="A file with settings.")  # fmt: skip
@@ -85,9 +83,8 @@ def command(
     max_messages: int | None,
     timeout_ms: int | None,
     group: str | None,
-    template: str | None,
-    as_json: bool,
-    printing: tuple[str, ...],
+    printing: Printing,
+    skip_on_error: bool,
     isolation_level: str | None,
     consumer_properties: tuple[str, ...],
     consumer_file: Path | None,
@@ -97,6 +94,7 @@ def command(
 
     A record is its value and a line end, unless --format, --json or --property says otherwise.
     """
+    from barnabas.cli.line_writer import tolerant
     from barnabas.cli.positions import parse_position
 
     names = [*topics, *([topic_flag] if topic_flag else [])]
@@ -105,7 +103,7 @@ def command(
     begin = parse_position(_start_text(start, offset, from_beginning))
     end_text = "end" if ends else stop
     end = None if end_text is None else parse_position(end_text)
-    render = _renderer(template, as_json, assignments(printing, "--property"))
+    render = printing.renderer()
     settings = assignments(consumer_properties, "--consumer-property")
     connection = connection.with_file(consumer_file).with_properties(settings)
     group = group or connection.setting("group.id")
@@ -118,7 +116,7 @@ def command(
     commits = group is not None and connection.setting("enable.auto.commit") != "false"
     connection = connection.with_properties({"enable.auto.commit": "false"})
     with connection.consumer(defaults) as consumer:
-        printer = _Printer(consumer, render, max_messages, timeout_ms)
+        printer = _Printer(consumer, tolerant(render) if skip_on_error else render, max_messages, timeout_ms)
         if group is not None:
             if names:
                 _places(connection, consumer, names, None, ())  # a wrong name would be waited for silently
@@ -137,16 +135,6 @@ def _start_text(start: str | None, offset: str | None, from_beginning: bool) -> 
     if len(stated) > 1:
         raise click.UsageError("Say once where to begin: --from, --offset or --from-beginning.")
     return stated[0] if stated else "end"
-
-
-def _renderer(template: str | None, as_json: bool, properties: dict[str, str]) -> "Renderer":
-    from barnabas.cli.line_writer import json_renderer, kafka_renderer, template_renderer
-
-    if sum((template is not None, as_json, bool(properties))) > 1:
-        raise click.UsageError("Say once how to print: --format, --json or --property.")
-    if as_json:
-        return json_renderer()
-    return template_renderer(template) if template is not None else kafka_renderer(properties)
 
 
 def _check_group_options(
