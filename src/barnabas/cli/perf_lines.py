@@ -25,14 +25,22 @@ def print_window(window: "Window", seconds: float) -> None:
     )
 
 
-def print_total(meter: "Meter", as_json: bool, failed: int) -> None:
-    facts = meter.facts()
+def print_total(meter: "Meter", as_json: bool, failed: int, steady: "Meter | None" = None) -> None:
+    """The sums of all records, and of those after the warm-up where there was one."""
     if as_json:
-        document({**facts, "failed": failed})
+        more = {} if steady is None else {"steady": steady.facts()}
+        document({**meter.facts(), "failed": failed, **more})
         return
-    times = facts["latency_ms"]
+    _print_sums(meter, "")
+    if steady is not None:
+        _print_sums(steady, " steady state")
+
+
+def _print_sums(meter: "Meter", which: str) -> None:
+    times = meter.facts()["latency_ms"]
     click.echo(
-        f"{meter.records} records sent, {meter.records_per_s:.1f} records/sec ({meter.mb_per_s:.2f} MB/sec), "
+        f"{meter.records}{which} records sent, "
+        f"{meter.records_per_s:.1f} records/sec ({meter.mb_per_s:.2f} MB/sec), "
         f"{times['avg']:.2f} ms avg latency, {times['max']:.2f} ms max latency, {times['p50']:.2f} ms 50th, "
         f"{times['p95']:.2f} ms 95th, {times['p99']:.2f} ms 99th, {times['p99.9']:.2f} ms 99.9th."
     )

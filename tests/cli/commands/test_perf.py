@@ -63,6 +63,43 @@ class TestProduce:
         ).ok()
         assert "only this" in tool("consume", topic, "--from-beginning", "-e").ok().lines
 
+    def test_transactions_are_committed_all_of_them(
+        self, tool: Tool, topic: str, name: Callable[[str], str]
+    ) -> None:
+        tid = name("tx")
+        flags = [
+            "-n",
+            "400",
+            "--throughput",
+            "2000",
+            "--transaction-duration-ms",
+            "50",
+            "--transactional-id",
+            tid,
+        ]
+        assert TOTAL.fullmatch(tool("perf", "produce", topic, *flags).ok().out.strip())
+        reading = ["--from-beginning", "-e", "--isolation-level", "read_committed"]
+        assert len(tool("consume", topic, *reading).ok().lines) == 400
+        assert end(tool, topic) > 401  # a marker for each transaction and partition
+        (found,) = tool("transactions", "describe", tid, "--json").ok().json
+        assert found["state"] == "CompleteCommit"
+
+    @pytest.mark.parametrize(
+        "flags", [["--transaction-duration-ms", "1000"], ["--producer-props", "transactional.id=props-tx"]]
+    )
+    def test_either_flag_means_transactions(self, tool: Tool, topic: str, flags: list[str]) -> None:
+        tool("perf", "produce", topic, "-n", "10", *flags).ok()
+        assert end(tool, topic) > 10
+
+    def test_the_warm_up_is_left_out_of_a_second_line(self, tool: Tool, topic: str) -> None:
+        flags = ["-n", "3000", "--warmup-records", "500", "--producer-props", "batch.size=4000"]
+        total, steady = tool("perf", "produce", topic, *flags).ok().lines
+        assert TOTAL.fullmatch(total)
+        assert TOTAL.fullmatch(steady.replace(" steady state", ""))
+        assert 1000 < int(steady.split()[0]) <= 2500
+        found = tool("perf", "produce", topic, *flags, "--json").ok().json
+        assert (found["records"], found["steady"]["records"] <= 2500) == (3000, True)
+
     def test_records_that_fail_are_counted(self, tool: Tool, topic: str) -> None:
         tool("configs", "set", "topic", topic, "max.message.bytes=500").ok()
         done = tool("perf", "produce", topic, "-n", "3", "-s", "5000", "--json")

@@ -1,9 +1,10 @@
 """`barnabas perf`: how fast producing and consuming is, with the flags and lines of Kafka's perf tests."""
 
+import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -22,11 +23,13 @@ Examples:
   barnabas perf produce orders -n 1000000 --record-size 100
   barnabas perf produce orders -n 50000 --throughput 1000 --plot latency.svg
   barnabas perf consume orders -n 1000000
+  barnabas perf produce orders -n 100000 --transaction-duration-ms 500 --warmup-records 10000
   barnabas perf produce --topic orders --num-records 1000000 --record-size 100 --throughput -1 \\
       --producer-props bootstrap.servers=localhost:9092 acks=1 linger.ms=5
 """
 
 _POLL_RECORDS: Final = 10_000
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 plot_option = click.option(
     "--plot",
@@ -39,6 +42,38 @@ topic_option = click.option("--topic", "topic_flag", metavar="NAME", help="The t
 metrics_option = click.option(
     "--print-metrics", is_flag=True, help="Print the client's own numbers at the end."
 )
+
+
+def payload_options(function: Function) -> Function:
+    """Adds the options that say what is sent; the command gets it as `payloads`."""
+
+    @click.option("-s", "--record-size", type=click.IntRange(1), help="Bytes of a value.  [default: 100]")
+    @click.option("--payload-file", type=FILE, help="Values to choose from at random, a line each.")
+    @click.option("--payload-delimiter", default="\\n", help="What ends a value of the file.  [default: \\n]")
+    @click.option("--payload-monotonic", is_flag=True, help="Values are 0, 1, 2 …")
+    @functools.wraps(function)
+    def command(
+        *arguments: Any,
+        record_size: int | None,
+        payload_file: Path | None,
+        payload_delimiter: str,
+        payload_monotonic: bool,
+        **more: Any,
+    ) -> Any:
+        from barnabas.cli.line_writer import unescaped
+        from barnabas.cli.perf_sending import numbered_payloads, payloads_of, random_payloads
+
+        if sum((record_size is not None, payload_file is not None, payload_monotonic)) > 1:
+            raise click.UsageError(
+                "Say once what to send: --record-size, --payload-file or --payload-monotonic."
+            )
+        if payload_file is not None:
+            payloads = payloads_of(payload_file, unescaped(payload_delimiter).encode())
+        else:
+            payloads = numbered_payloads() if payload_monotonic else random_payloads(record_size or 100)
+        return function(*arguments, payloads=payloads, **more)
+
+    return command  # type: ignore[return-value]  # the same function, with other keywords
 
 
 @click.group(epilog=EXAMPLES, short_help="Measure how fast producing and consuming is.")
@@ -54,13 +89,16 @@ def command() -> None:
 @topic_argument
 @topic_option
 @click.option("-n", "--num-records", type=click.IntRange(1), required=True, help="How many records to send.")
-@click.option("-s", "--record-size", type=click.IntRange(1), help="Bytes of a value.  [default: 100]")
-@click.option("--payload-file", type=FILE, help="Values to choose from at random, a line each.")
-@click.option("--payload-delimiter", default="\\n", help="What ends a value of the file.  [default: \\n]")
-@click.option("--payload-monotonic", is_flag=True, help="Values are 0, 1, 2 …")
+@payload_options
 @click.option(
     "--throughput", type=float, default=-1, help="Records per second at most; -1: no limit.  [default: -1]"
 )
+@click.option("--transactional-id", metavar="ID",
+              help="Send in transactions.  [default: an own one with the next flag]")  # fmt: skip
+@click.option("--transaction-duration-ms", type=click.IntRange(1),
+              help="Commit after so long.  [default: 3000 if there is a transactional id]")  # fmt: skip
+@click.option("--warmup-records", type=click.IntRange(0), default=0,
+              help="Leave the first ones out of a second line of results.  [default: 0]")  # fmt: skip
 @click.option("--producer-props", "properties", multiple=True, metavar="KEY=VALUE...",
               help="Settings of the producer.")  # fmt: skip
 @click.option("--producer.config", "producer_file", type=FILE, help="A file with settings of the producer.")
@@ -75,11 +113,11 @@ def produce(
     topic: str | None,
     topic_flag: str | None,
     num_records: int,
-    record_size: int | None,
-    payload_file: Path | None,
-    payload_delimiter: str,
-    payload_monotonic: bool,
+    payloads: Iterator[bytes],
     throughput: float,
+    transactional_id: str | None,
+    transaction_duration_ms: int | None,
+    warmup_records: int,
     properties: tuple[str, ...],
     producer_file: Path | None,
     reporting_interval: int,
@@ -89,35 +127,31 @@ def produce(
     connection: Connection,
 ) -> int:
     """Send records and say how fast they were taken and how long each waited for its acknowledgement."""
-    from barnabas.cli.line_writer import unescaped
     from barnabas.cli.perf_lines import print_client_metrics, print_total, print_window
-    from barnabas.cli.perf_sending import Sending, numbered_payloads, payloads_of, random_payloads
+    from barnabas.cli.perf_sending import Sending, transactions_of
     from barnabas.cli.perf_stats import Meter
     from barnabas.cli.plot import check_plot
     from barnabas.cli.progress import progress
 
     name = one_of_both(topic, topic_flag, "topic")
-    if sum((record_size is not None, payload_file is not None, payload_monotonic)) > 1:
-        raise click.UsageError("Say once what to send: --record-size, --payload-file or --payload-monotonic.")
     if plot is not None:
         check_plot(plot)
-    if payload_file is not None:
-        payloads = payloads_of(payload_file, unescaped(payload_delimiter).encode())
-    else:
-        payloads = numbered_payloads() if payload_monotonic else random_payloads(record_size or 100)
     connection = connection.with_file(producer_file).with_properties(
         assignments(properties, "--producer-props")
     )
-    with connection.producer({}) as producer, progress("producing", num_records) as show:
+    transactions = transactions_of(connection, transactional_id, transaction_duration_ms)
+    with connection.producer(transactions.settings) as producer, progress("producing", num_records) as show:
         producer.partitions_for(name)  # what is measured is sending, not the look-up
+        if transactions.duration_s is not None:
+            producer.init_transactions()
         meter = Meter(
             num_records, every_s=reporting_interval / 1000, report=None if as_json else print_window
         )
-        run = Sending(producer, name, meter)
+        run = Sending(producer, name, meter, warmup=warmup_records, commit_every_s=transactions.duration_s)
         run.send(num_records, payloads, throughput, show)
         metrics = producer.metrics()
     meter.finish()
-    print_total(meter, as_json, run.failed)
+    print_total(meter, as_json, run.failed, run.steady)
     if print_metrics and not as_json:
         print_client_metrics(metrics)
     _plot(plot, f"{meter.records:,} records to {name}", meter, "time to acknowledgement")
