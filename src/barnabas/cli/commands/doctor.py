@@ -1,5 +1,6 @@
 """`barnabas doctor`: what keeps a client from using a broker, and how to mend it."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -29,22 +30,27 @@ _MARKS = {
 @click.command(epilog=EXAMPLES, short_help="Say what keeps a client from using a broker, and how to mend it.")
 @click.argument("address", required=False, metavar="[HOST:PORT]")
 @click.option("--write", is_flag=True, help="Also send a record through a scratch topic, and delete it.")
+@click.option(
+    "--spark/--no-spark", default=True, help="Whether to look at Java and PySpark.  [default: spark]"
+)
 @json_option
 @connected
-def command(address: str | None, write: bool, as_json: bool, connection: Connection) -> int:
+def command(address: str | None, write: bool, spark: bool, as_json: bool, connection: Connection) -> int:
     """Walk the way of a client: DNS, connect, ApiVersions, metadata, each advertised address, topics.
+
+    Then Java and the data sources of PySpark, where it is installed.
 
     The first thing that is wrong is named with its fix; the exit code is then 1.
     """
     from dataclasses import replace
 
-    from barnabas.cli.checkup import Outcome, examine
+    from barnabas.cli.checkup import Outcome
     from barnabas.cli.output import document
 
     if address is not None:
         connection = replace(connection, bootstrap_server=address)
     found: list[Check] = []
-    for check in examine(connection, write=write):
+    for check in _checks(connection, write, spark):
         found.append(check)
         if not as_json:
             _print(check)
@@ -62,6 +68,18 @@ def command(address: str | None, write: bool, as_json: bool, connection: Connect
     else:
         _sum_up(connection.address, wrong, doubtful)
     return 1 if wrong else 0
+
+
+def _checks(connection: Connection, write: bool, spark: bool) -> "Iterator[Check]":
+    from barnabas.cli.checkup import Outcome, examine
+    from barnabas.cli.spark_checkup import examine_spark
+
+    is_sound = True
+    for check in examine(connection, write=write):
+        is_sound = is_sound and check.outcome is not Outcome.FAILED
+        yield check
+    if is_sound and spark:
+        yield from examine_spark()
 
 
 def _print(check: "Check") -> None:
