@@ -129,8 +129,10 @@ class BulkProducer:
 
     # --- batches
 
-    def send(self, topic: str, partition: int, batch: bytearray | bytes | memoryview) -> None:
+    def send(self, topic: str, partition: int, batch: bytearray | bytes | memoryview) -> ReadyBatch:
         """Hands over one batch; a bytearray is the producer's from then on, anything else is copied.
+
+        After `flush`, `base_offset` of what is returned says where the broker put it; -1 if it went in parts.
 
         Waits while buffer.memory is full of unacknowledged batches.  Raises what an earlier batch failed
         with: TransactionAborted or ProducerFenced in a transaction, else DeliveryFailed; UnknownTopic;
@@ -156,6 +158,7 @@ class BulkProducer:
         )
         core.accumulator.requeue(ready)
         core.wake()
+        return ready
 
     def _wait_for_room(self, size: int) -> None:
         core = self._core

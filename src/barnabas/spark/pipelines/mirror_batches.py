@@ -1,0 +1,153 @@
+"""Which bytes of a fetch are copied: committed data as it lies there, decoded only where it must be.
+
+B1  Control batches, aborted transactions and batches that compaction emptied are left out.
+B2  For a target that keeps offsets every batch stays where it is; only its producer is taken out of it.
+B3  Another target numbers records itself, without gaps, and refuses append times of others.  So a batch is
+    built anew when compaction has left gaps in it or when its times are those of its append: what readers of
+    the source see is what readers of the target see.
+B4  Records below the position were copied before: a batch across it is built anew without them.
+
+Pure; changes the memory of the fetch in place.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from barnabas.client.bulk_fetch import FetchedChunk
+from barnabas.records.batch import ATTRIBUTE_LOG_APPEND_TIME, MAGIC, RecordBatch, iter_batches
+from barnabas.records.builder import build_batch
+from barnabas.records.codecs import Codec
+from barnabas.records.columns import AbortedFilter
+from barnabas.records.copied import detach_batch
+from barnabas.records.kernel import Record
+from barnabas.records.legacy import magic_of, read_message_set
+
+__all__ = ["KeptRun", "Piece", "kept_run", "pieces"]
+
+PAYLOAD_BYTES_MAX: Final = 2**31 - 1
+
+
+class KeptRun(NamedTuple):
+    """What of a fetch goes to a target that keeps offsets: stretches of whole batches."""
+
+    spans: list[memoryview]
+    next_offset: int
+    """Where the target's log ends with them."""
+    records: int
+    size_bytes: int
+
+
+class Piece(NamedTuple):
+    """One batch for a target that numbers records itself."""
+
+    data: bytearray
+    source: int
+    """Offset of its first record at the source."""
+    records: int
+    is_dense: bool
+    """Whether its records have consecutive offsets at the source."""
+
+
+def kept_run(chunk: FetchedChunk, log_end: int) -> KeptRun:
+    """The batches of a fetch that belong behind `log_end`.  Raises RecordError."""
+    spans: list[memoryview] = []
+    next_offset, records, size = log_end, 0, 0
+    if (magic_of(chunk.records) or MAGIC) < MAGIC:
+        for batch in _rebuilt(_legacy(chunk, log_end), Codec.NONE):
+            spans.append(batch.view)
+            next_offset, records, size = (
+                batch.next_offset,
+                records + batch.record_count,
+                size + batch.size_bytes,
+            )
+        return KeptRun(spans, next_offset, records, size)
+    data = _writable(chunk.records)
+    start = end = 0  # the stretch that grows
+    for batch in _committed(data, chunk.aborted):
+        if batch.next_offset <= next_offset:
+            continue
+        if batch.base_offset < next_offset:
+            found = batch.records(limit=PAYLOAD_BYTES_MAX, start_offset=next_offset)
+            fresh = _rebuilt(found, batch.codec)
+            spans += [each.view for each in fresh]
+            records += len(found)
+            size += sum(each.size_bytes for each in fresh)
+        else:
+            detach_batch(data, batch)
+            if batch.position != end:
+                if end > start:
+                    spans.append(data[start:end])
+                start = batch.position
+            end = batch.position + batch.size_bytes
+            records += batch.record_count
+            size += batch.size_bytes
+        next_offset = batch.next_offset
+    if end > start:
+        spans.append(data[start:end])
+    return KeptRun(spans, next_offset, records, size)
+
+
+def pieces(chunk: FetchedChunk, position: int) -> Iterator[Piece]:
+    """The batches of a fetch from `position` on, as a producer may send them.  Raises RecordError."""
+    if (magic_of(chunk.records) or MAGIC) < MAGIC:
+        yield from _built(_legacy(chunk, position), Codec.NONE)
+        return
+    for batch in _committed(chunk.records, chunk.aborted):
+        if batch.next_offset <= position:
+            continue
+        dense = batch.record_count == batch.last_offset_delta + 1
+        if dense and batch.base_offset >= position and not batch.attributes & ATTRIBUTE_LOG_APPEND_TIME:
+            yield Piece(bytearray(batch.view), batch.base_offset, batch.record_count, is_dense=True)
+        else:
+            found = batch.records(limit=PAYLOAD_BYTES_MAX, start_offset=position)
+            yield from _built(found, batch.codec)
+
+
+def _committed(data: memoryview, aborted: Iterable[tuple[int, int]] | None) -> Iterator[RecordBatch]:
+    dropping = AbortedFilter(aborted or ())
+    for batch in iter_batches(data):
+        if not dropping.drops(batch) and not batch.is_control and batch.record_count > 0:
+            yield batch
+
+
+def _legacy(chunk: FetchedChunk, position: int) -> list[Record]:
+    found = read_message_set(chunk.records, limit=PAYLOAD_BYTES_MAX).records
+    return [
+        Record(each.offset, each.timestamp, each.key, each.value, each.headers)
+        for each in found
+        if each.offset >= position
+    ]
+
+
+def _built(records: list[Record], codec: Codec) -> Iterator[Piece]:
+    if records:
+        first, last = records[0].offset, records[-1].offset
+        rows = [(each.timestamp, each.key, each.value, each.headers) for each in records]
+        data = build_batch(rows, codec=codec)
+        yield Piece(data, first, len(records), is_dense=last - first + 1 == len(records))
+
+
+def _rebuilt(records: list[Record], codec: Codec) -> list[RecordBatch]:
+    """Batches of the records at their own offsets: a batch for each stretch without a gap."""
+    stretches: list[list[Record]] = []
+    for record in records:
+        if stretches and stretches[-1][-1].offset + 1 == record.offset:
+            stretches[-1].append(record)
+        else:
+            stretches.append([record])
+    return [
+        RecordBatch(
+            memoryview(
+                build_batch(
+                    [(each.timestamp, each.key, each.value, each.headers) for each in stretch],
+                    codec=codec,
+                    base_offset=stretch[0].offset,
+                )
+            )
+        )
+        for stretch in stretches
+    ]
+
+
+def _writable(data: memoryview) -> memoryview:
+    return memoryview(bytearray(data)) if data.readonly else data

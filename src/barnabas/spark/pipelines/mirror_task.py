@@ -1,0 +1,330 @@
+"""The copying loop of a mirror: one source partition after the other, or several at once, into the target.
+
+The state is in the target cluster, so that it does not matter who calls this, when, how often, or whether two
+do at once.
+
+T1  A target that keeps offsets: its log end is the position.  A run is appended only where it belongs, so
+    that two who copy the same write it once (`log.copied`).
+T2  Another target: the position is the committed offset of the mirror's group for the partition, committed in
+    the transaction that holds the records.  One transactional id for each source partition: whoever begins
+    later fences whoever began before, or finds its commit (SPARK.md section 7.2).
+T3  Only what is committed at the source is read; the end is given, and all of it is there to be read.
+
+Blocking; one thread.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, Self
+
+from barnabas.base.types import TopicPartition
+from barnabas.client.bulk_fetch import BulkFetcher, FetchedChunk
+from barnabas.client.bulk_produce import BulkProducer, ReadyBatch
+from barnabas.client.config import CONSUMER, PRODUCER
+from barnabas.client.errors import KafkaError, ProducerFenced, TransactionAborted
+from barnabas.client.run_sender import RunSender
+from barnabas.protocol.codes import ErrorCode
+from barnabas.spark.errors import DataLoss, SparkPartError
+from barnabas.spark.pipelines.mirror_batches import Piece, kept_run, pieces
+from barnabas.spark.pipelines.mirror_marks import Mark, read_mark
+from barnabas.spark.pipelines.mirror_settings import MirrorPlan, settings_for
+
+__all__ = ["Copied", "MirrorLinks", "TopicEnded", "Work", "copy", "copy_kept", "copy_translated"]
+
+_log: Final = logging.getLogger("barnabas.mirror")
+_RETRY_S: Final = 0.2
+_RETRY_S_MAX: Final = 5.0
+_MARK_OLD_S: Final = 12 * 3600
+"""An idle partition's mark is committed again after so long: brokers forget offsets after seven days."""
+
+
+class TopicEnded(SparkPartError):
+    """A source partition ends before what was copied of it: it was deleted and made again."""
+
+
+class Work(NamedTuple):
+    """One source partition to copy up to `end`; `start` is where it begins if nothing was copied yet."""
+
+    topic: str
+    partition: int
+    end: int
+    target: str
+    kept: bool
+    start: int = 0
+
+
+@dataclass(slots=True)
+class Copied:
+    """What was done for one partition: source offsets [start, end)."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    records: int = 0
+    size_bytes: int = 0
+    lost: int = 0
+    """Offsets that the source did not have any more."""
+
+
+@dataclass(slots=True)
+class MirrorLinks:
+    """The connections of one worker to both clusters, opened when they are needed; `close` them."""
+
+    plan: MirrorPlan
+    _fetcher: BulkFetcher | None = None
+    _sender: RunSender | None = None
+    _producers: dict[str, BulkProducer] = field(default_factory=dict)
+
+    @property
+    def fetcher(self) -> BulkFetcher:
+        if self._fetcher is None:
+            self._fetcher = BulkFetcher(settings_for(CONSUMER, self.plan.source))
+        return self._fetcher
+
+    @property
+    def sender(self) -> RunSender:
+        if self._sender is None:
+            self._sender = RunSender(settings_for(PRODUCER, self.plan.target))
+        return self._sender
+
+    def producer(self, transactional_id: str) -> BulkProducer:
+        """The producer of an id; the first time, it takes the id over from whoever had it (T2)."""
+        known = self._producers.get(transactional_id)
+        if known is None:
+            # A producer is a thread and a connection: old ones make room.
+            while len(self._producers) >= 32:
+                self._producers.pop(next(iter(self._producers))).close()
+            settings = settings_for(PRODUCER, self.plan.target)
+            known = BulkProducer(settings, transactional_id=transactional_id)
+        else:
+            del self._producers[transactional_id]  # and to the end again: used last
+        self._producers[transactional_id] = known
+        return known
+
+    def drop_producer(self, transactional_id: str) -> None:
+        """The next one under this id begins anew; a transaction that is open is given up."""
+        known = self._producers.pop(transactional_id, None)
+        if known is not None:
+            known.close()
+
+    def close(self) -> None:
+        for producer in self._producers.values():
+            producer.close()
+        self._producers.clear()
+        if self._sender is not None:
+            self._sender.close()
+        if self._fetcher is not None:
+            self._fetcher.close()
+        self._sender = self._fetcher = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def copy(works: Iterable[Work], links: MirrorLinks) -> list[Copied]:
+    """Copies every partition up to its end; what was done, in the order of `works`.
+
+    Raises KafkaError, DataLoss, TopicEnded, ProducerFenced when somebody else has taken a partition over.
+    """
+    wanted = list(works)
+    kept = [work for work in wanted if work.kept]
+    done = {(each.topic, each.partition): each for each in (copy_kept(kept, links) if kept else ())}
+    for work in wanted:
+        if not work.kept:
+            done[work.topic, work.partition] = copy_translated(work, links)
+    return [done[work.topic, work.partition] for work in wanted]
+
+
+# --- T1
+
+
+def copy_kept(works: list[Work], links: MirrorLinks) -> list[Copied]:
+    """Copies partitions whose targets keep offsets, side by side."""
+    done: list[Copied] = []
+    for work in works:
+        end = links.sender.log_end(work.target, work.partition)
+        at = max(end, work.start)
+        done.append(Copied(work.topic, work.partition, at, at))
+
+    def attempt() -> None:
+        try:
+            _copy_runs(works, done, links)
+        except KafkaError as error:
+            raise links.sender.recover() or error from error
+
+    _until_done(attempt, lambda: sum(each.end for each in done), links.plan, also=_is_out_of_order)
+    return done
+
+
+def _copy_runs(works: list[Work], done: list[Copied], links: MirrorLinks) -> None:
+    sender = links.sender
+    ends = [sender.log_end(work.target, work.partition) for work in works]
+    at = [max(each.start, end) for each, end in zip(done, ends, strict=True)]
+    left = [index for index, work in enumerate(works) if at[index] < work.end]
+    ranges = [(works[i].topic, works[i].partition, at[i], works[i].end) for i in left]
+    sent = [replace(each) for each in done]
+    for chunk in links.fetcher.read(ranges, isolation="read_committed", timeout_ms=links.plan.timeout_ms):
+        index = left[chunk.range_index]
+        work, copied = works[index], sent[index]
+        if chunk.lost is not None:
+            copied.lost += _accept_loss(chunk, links.plan, is_first=ends[index] <= work.start)
+        else:
+            run = kept_run(chunk, max(ends[index], copied.start))
+            if run.spans:
+                sender.append(work.target, work.partition, run.spans, log_end=ends[index])
+                ends[index] = run.next_offset
+            copied.records += run.records
+            copied.size_bytes += run.size_bytes
+        copied.end = max(copied.end, chunk.next_offset)
+    sender.flush()
+    done[:] = sent
+
+
+def _is_out_of_order(error: KafkaError) -> bool:
+    """A request before it was lost, or somebody else writes too: where the log ends now tells."""
+    return error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+# --- T2
+
+
+def copy_translated(work: Work, links: MirrorLinks) -> Copied:
+    """Copies a partition into one that numbers records itself, in transactions."""
+    done = Copied(work.topic, work.partition, -1, -1)
+    id_ = links.plan.transactional_id(work.topic, work.partition)
+
+    def attempt() -> None:
+        try:
+            _Transactions(work, done, links.producer(id_), links).run()
+        except BaseException:
+            links.drop_producer(id_)  # which aborts; after a lost answer its successor finds out
+            raise
+
+    _until_done(
+        attempt, lambda: done.end, links.plan, also=lambda error: isinstance(error, TransactionAborted)
+    )
+    return done
+
+
+class _Transactions:
+    """One partition's way through its producer, from the mark it finds to the end."""
+
+    def __init__(self, work: Work, done: Copied, producer: BulkProducer, links: MirrorLinks) -> None:
+        self._work = work
+        self._done = done
+        self._producer = producer
+        self._links = links
+        self._sent: list[tuple[Piece, ReadyBatch]] = []
+        self._bytes = 0
+        self._is_open = False
+        found = producer.committed(links.plan.group, work.target, work.partition)
+        self._mark = read_mark(found) if found is not None else Mark(work.start)
+        if done.start < 0:
+            done.start = done.end = self._mark.position
+
+    def run(self) -> None:
+        work, plan, mark = self._work, self._links.plan, self._mark
+        if mark.position >= work.end:
+            self._done.end = max(self._done.end, mark.position)
+            if mark.written_s and time.time() - mark.written_s > _MARK_OLD_S:
+                self._begin()
+                self._commit()
+            return
+        since = time.monotonic()
+        ranges = [(work.topic, work.partition, mark.position, work.end)]
+        for chunk in self._links.fetcher.read(ranges, isolation="read_committed", timeout_ms=plan.timeout_ms):
+            self._begin()
+            self._take(chunk)
+            late = time.monotonic() - since > plan.transaction_ms / 1000
+            if self._bytes >= plan.transaction_bytes or late:
+                self._commit()
+                since = time.monotonic()
+        if self._is_open:
+            self._commit()
+
+    def _begin(self) -> None:
+        if not self._is_open:
+            self._producer.begin()
+            self._is_open = True
+
+    def _take(self, chunk: FetchedChunk) -> None:
+        work, mark = self._work, self._mark
+        if chunk.lost is not None:
+            self._done.lost += _accept_loss(chunk, self._links.plan, is_first=mark.position == work.start)
+        else:
+            for piece in pieces(chunk, mark.position):
+                self._bytes += len(piece.data)
+                self._sent.append((piece, self._producer.send(work.target, work.partition, piece.data)))
+        mark.position = max(mark.position, chunk.next_offset)
+
+    def _commit(self) -> None:
+        work, mark, done = self._work, self._mark, self._done
+        self._producer.flush()
+        for piece, batch in self._sent:
+            if piece.is_dense and batch.base_offset >= 0:
+                mark.offsets.add(piece.source, batch.base_offset, piece.records)
+            elif batch.base_offset >= 0:
+                mark.offsets.add_loose(piece.source, batch.base_offset)
+            else:
+                mark.offsets.add_unknown(piece.source)
+        tp = TopicPartition(work.target, work.partition)
+        self._producer.send_offsets(self._links.plan.group, {tp: mark.committed(int(time.time()))})
+        self._producer.commit()
+        done.records += sum(piece.records for piece, _ in self._sent)
+        done.size_bytes += self._bytes
+        done.end = mark.position
+        self._sent, self._bytes, self._is_open = [], 0, False
+
+
+# --- both
+
+
+def _accept_loss(chunk: FetchedChunk, plan: MirrorPlan, *, is_first: bool) -> int:
+    """How many offsets are lost; none if nothing was copied before: what is gone then was never asked for."""
+    lost = chunk.lost
+    assert lost is not None, "called for a loss"
+    if "starts at" in lost.why and is_first:
+        return 0
+    if "ends at" in lost.why:
+        raise TopicEnded(
+            f"{chunk.topic}-{chunk.partition} was copied up to offset {lost.start}, but {lost.why}; "
+            "was the topic deleted and made again? Delete the copy, or mirror it under another name"
+        )
+    if not plan.skip_lost:
+        raise DataLoss(chunk.topic, chunk.partition, lost.start, lost.end, lost.why)
+    _log.warning("%s-%d: offsets %d to %d are lost: %s", chunk.topic, chunk.partition, *lost)
+    return lost.end - lost.start
+
+
+def _until_done(
+    attempt: Callable[[], None],
+    progress: Callable[[], int],
+    plan: MirrorPlan,
+    *,
+    also: Callable[[KafkaError], bool],
+) -> None:
+    """Tries again after errors that pass, for as long as it gets on or the time of the plan lasts."""
+    since, reached, wait_s = time.monotonic(), progress(), _RETRY_S
+    while True:
+        try:
+            attempt()
+            return
+        except ProducerFenced:
+            raise
+        except KafkaError as error:
+            if not error.retriable and not also(error):
+                raise
+            now = time.monotonic()
+            if progress() > reached:
+                since, reached, wait_s = now, progress(), _RETRY_S
+            elif now - since > plan.timeout_ms / 1000:
+                raise
+            _log.info("trying again: %s", error)
+        time.sleep(wait_s)
+        wait_s = min(wait_s * 2, _RETRY_S_MAX)
