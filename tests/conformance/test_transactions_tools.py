@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.broker._transactions import TransactionalProducer
+from tests.broker._wire import WireClient
 from tests.conformance._client import Client
 from tests.conformance._servers import Server, make_server
 from tests.conformance._setup import ClientMissing, start_client
@@ -19,7 +21,8 @@ COPIED = 300
 
 @pytest.fixture(scope="module")
 def running(kind: str) -> Iterator[Server]:
-    server = make_server(kind, SETTINGS)
+    # So that a transaction can be made to hang: without the check any batch is taken.
+    server = make_server(kind, {**SETTINGS, "transaction.partition.verification.enable": "false"})
     try:
         server.start()
         yield server
@@ -70,6 +73,23 @@ def test_an_open_transaction_is_listed_described_and_aborted(
     tools.at(TRANSACTIONS, "abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
     after = tools.at(TRANSACTIONS, "describe-producers", "--topic", topic, "--partition", "0")
     assert after.splitlines()[-1].split()[-1] == "None"
+    scene.producer().write(topic, "end")
+    assert scene.read(topic, 1) == ["end"]
+
+
+def test_a_transaction_that_nobody_will_end_is_found_and_aborted(
+    running: Server, driver: Client, tools: Tools
+) -> None:
+    scene = Scene(running, driver)
+    topic = scene.topic()
+    with WireClient(running.bootstrap_servers) as client:
+        owner = TransactionalProducer(client, f"owner-{topic}")
+        assert owner.produce(topic, b"late") == 0  # its coordinator was not told of the partition
+    found = tools.at(TRANSACTIONS, "find-hanging", "--topic", topic, "--max-transaction-timeout", "0")
+    assert found.splitlines()[-1].split()[:3] == [topic, "0", str(owner.producer_id)]
+    tools.at(TRANSACTIONS, "abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
+    left = tools.at(TRANSACTIONS, "find-hanging", "--topic", topic, "--max-transaction-timeout", "0")
+    assert topic not in left
     scene.producer().write(topic, "end")
     assert scene.read(topic, 1) == ["end"]
 

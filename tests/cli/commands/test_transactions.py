@@ -1,12 +1,18 @@
 """barnabas transactions."""
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import pytest
 
+from barnabas.base.types import TopicPartition
+from barnabas.client.consumer import Consumer
 from barnabas.client.producer import Producer
+from barnabas.testing import Broker
+from tests.broker._transactions import TransactionalProducer
+from tests.broker._wire import WireClient
 from tests.cli._command import barnabas
-from tests.cli.conftest import Tool
+from tests.cli.conftest import Done, Tool
 
 Name = Callable[[str], str]
 
@@ -72,6 +78,60 @@ class TestFindHanging:
 
     def test_a_partition_needs_its_topic(self, tool: Tool) -> None:
         assert tool("transactions", "find-hanging", "--partition", "0").code == 2
+
+
+class Hanging(NamedTuple):
+    """A topic with records of a transaction in partition 0 that no coordinator knows of (KIP-664)."""
+
+    bootstrap: str
+    topic: str
+    transactional_id: str
+
+    def run(self, tool: Tool, *arguments: str) -> Done:
+        return tool("transactions", *arguments, "-b", self.bootstrap)
+
+
+class TestHanging:
+    @pytest.fixture
+    def hanging(self, name: Name) -> Iterator[Hanging]:
+        # Such records come from brokers that did not check, as all did before KIP-890.
+        with Broker({"transaction.partition.verification.enable": "false"}) as broker:
+            topic = name("topic")
+            broker.create_topic(topic, partitions=2)
+            with WireClient(broker.bootstrap_servers) as client:
+                owner = TransactionalProducer(client, name("txn"))
+                owner.send(topic, b"known", partition=1)
+                owner.commit()
+                assert owner.produce(topic, b"late", partition=0) == 0
+            yield Hanging(broker.bootstrap_servers, topic, owner.transactional_id)
+
+    def test_it_is_found_with_its_owner(self, tool: Tool, hanging: Hanging) -> None:
+        asked = ("find-hanging", "--max-transaction-timeout", "0", "--json")
+        (found,) = hanging.run(tool, *asked).ok().json
+        assert (found["topic"], found["partition"], found["start_offset"]) == (hanging.topic, 0, 0)
+        assert (found["transactional_id"], found["hanging"]) == (hanging.transactional_id, True)
+        assert hanging.run(tool, "find-hanging", "--json").ok().json == [], "it is young yet"
+
+    def test_it_is_ended_and_readers_go_on(self, tool: Tool, hanging: Hanging) -> None:
+        where = TopicPartition(hanging.topic, 0)
+        with Producer(bootstrap_servers=hanging.bootstrap) as producer:
+            producer.send(hanging.topic, b"behind", partition=0).result(10)
+        with Consumer(bootstrap_servers=hanging.bootstrap, isolation_level="read_committed") as consumer:
+            consumer.assign([where])
+            consumer.seek_to_beginning(where)
+            assert consumer.end_offsets(where) == {where: 0}, "nobody reads past it"
+            abort = ("abort", "--topic", hanging.topic, "--partition", "0", "--start-offset", "0")
+            done = hanging.run(tool, *abort).ok()
+            assert done.lines == [f"aborted in {hanging.topic}-0 from offset 0 on"]
+            assert [record.value for record in consumer.poll(10)] == [b"behind"]
+        again = hanging.run(tool, "find-hanging", "--max-transaction-timeout", "0", "--json")
+        assert again.ok().json == []
+
+    def test_its_owner_can_go_on(self, tool: Tool, hanging: Hanging) -> None:
+        hanging.run(tool, "abort", "--topic", hanging.topic, "--partition", "0", "--start-offset", "0").ok()
+        settings = {"bootstrap_servers": hanging.bootstrap, "transactional_id": hanging.transactional_id}
+        with Producer(**settings) as producer, producer.transaction():
+            producer.send(hanging.topic, b"next", partition=0)
 
 
 class TestAbort:
