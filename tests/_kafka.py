@@ -48,6 +48,10 @@ ARTIFACTS = (
     ("org.apache.kafka", "kafka-tools", VERSION),
     ("org.slf4j", "slf4j-simple", "1.7.36"),
 )
+STREAMS_ARTIFACTS = (
+    ("org.apache.kafka", "kafka-streams", VERSION),
+    ("org.slf4j", "slf4j-simple", "1.7.36"),
+)
 
 
 class KafkaMissing(Exception):
@@ -71,11 +75,22 @@ def only_one(name: str) -> Iterator[None]:
 @functools.cache
 def jars() -> Path:
     """The folder with Kafka's jars; fetched at first use."""
+    return fetched("kafka", ARTIFACTS)
+
+
+@functools.cache
+def streams_jars() -> Path:
+    """The folder with the jars of Kafka Streams and all they need; fetched at first use."""
+    return fetched("kafka-streams", STREAMS_ARTIFACTS)
+
+
+def fetched(name: str, artifacts: Sequence[tuple[str, str, str]]) -> Path:
+    """The folder with these artifacts and what they need at run time, from Maven Central."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise KafkaMissing(f"Apache Kafka needs {program}, which is not installed")
-    folder = cache_folder() / f"kafka-{VERSION}"
-    with only_one("kafka"):
+    folder = cache_folder() / f"{name}-{VERSION}"
+    with only_one(name):
         if (folder / "complete").exists():
             return folder / "jars"
         folder.mkdir(exist_ok=True)
@@ -84,7 +99,7 @@ def jars() -> Path:
                 dependencies="".join(
                     f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
                     f"<version>{version}</version></dependency>"
-                    for group, artifact, version in ARTIFACTS
+                    for group, artifact, version in artifacts
                 )
             )
         )
@@ -98,9 +113,9 @@ def jars() -> Path:
                 timeout=300,
             )
         except subprocess.TimeoutExpired as slow:
-            raise KafkaMissing(f"Maven Central did not give Kafka {VERSION} in {slow.timeout} s") from slow
+            raise KafkaMissing(f"Maven Central did not give {name} {VERSION} in {slow.timeout} s") from slow
         if done.returncode != 0:
-            raise KafkaMissing(f"Maven Central did not give Kafka {VERSION}: {done.stdout[-300:].strip()}")
+            raise KafkaMissing(f"Maven Central did not give {name} {VERSION}: {done.stdout[-300:].strip()}")
         (folder / "complete").touch()
     return folder / "jars"
 
