@@ -108,6 +108,8 @@ class MirrorPlan:
     """Go on when the source has deleted what was to be copied."""
     sync_interval_ms: int = 10_000
     """How often topics, settings and groups are looked at."""
+    batch_offsets: int = 2_000_000
+    """How much of a partition is copied before the next look at all of them."""
     transaction_bytes: int = 64 << 20
     transaction_ms: int = 5_000
     timeout_ms: int = 120_000
