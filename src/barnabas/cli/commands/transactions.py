@@ -238,6 +238,7 @@ def _partitions(
 @click.option("--start-offset", required=True, type=click.IntRange(0), help="Its first record there.")
 @click.option("--force", is_flag=True, help="Also when its coordinator knows of it and will end it.")
 @timeout_option
+@json_option
 @connected
 def abort(
     topic: str,
@@ -245,6 +246,7 @@ def abort(
     start_offset: int,
     force: bool,
     timeout_ms: int | None,
+    as_json: bool,
     connection: Connection,
 ) -> int:
     """End a transaction that hangs in a partition: its records there count as aborted.
@@ -252,6 +254,7 @@ def abort(
     find-hanging tells the offset.
     """
     from barnabas.base.types import TopicPartition
+    from barnabas.cli.output import document
 
     where = TopicPartition(topic, partition)
     with connection.admin() as admin:
@@ -270,5 +273,8 @@ def abort(
             )
             return 1
         admin.abort_transaction(where, found.producer, timeout_ms=timeout_ms)
-    click.echo(f"aborted in {topic}-{partition} from offset {start_offset} on")
+    if as_json:
+        document({"topic": topic, "partition": partition, "start_offset": start_offset, "aborted": True})
+    else:
+        click.echo(f"aborted in {topic}-{partition} from offset {start_offset} on")
     return 0
