@@ -44,7 +44,10 @@ _log: Final = logging.getLogger("barnabas.client.bulk_fetch")
 
 _IDS_FROM: Final = 13
 _PURPOSE: Final = "bulk-fetch"
-_ANSWER_BYTES: Final = 8 << 20  # large enough that the cost of a request does not show
+# Large enough that the cost of a request does not show, and within the largest block that connections reuse:
+# memory that is touched for the first time costs as much as reading into it.
+_ANSWER_BYTES: Final = (4 << 20) - (64 << 10)
+_PREFETCH_BYTES: Final = 3 * _ANSWER_BYTES
 _ASK_BYTES_MIN: Final = 64 << 10
 _BYTES_PER_OFFSET: Final = 1024.0  # a first guess
 _ASK_MARGIN: Final = 1.1
@@ -144,7 +147,7 @@ class RangeReads:
         self._max_wait_ms = settings.integer("fetch.max.wait.ms")
         self._answer_bytes = _given_or(settings, "fetch.max.bytes", _ANSWER_BYTES)
         self._partition_bytes = _given_or(settings, "max.partition.fetch.bytes", _ANSWER_BYTES)
-        self._prefetch_bytes = settings.integer("barnabas.prefetch.bytes")
+        self._prefetch_bytes = _given_or(settings, "barnabas.prefetch.bytes", _PREFETCH_BYTES)
         self._retry_s = settings.integer("retry.backoff.ms") / 1000
         self._request_timeout_ms = settings.integer("request.timeout.ms")
         self._rack = settings.string("client.rack")
