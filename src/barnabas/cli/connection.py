@@ -80,6 +80,10 @@ class Connection:
 
         return parse(ADMIN, self._settings({}, ADMIN))
 
+    def texts(self) -> dict[str, str]:
+        """Every setting as text, for those who make their clients elsewhere."""
+        return self._settings({}, None)
+
     def setting(self, name: str) -> str | None:
         """What the user set, None when nothing."""
         return self._settings({}, None).get(name)

@@ -28,8 +28,10 @@ COMMANDS = {
     "offsets": "Show first, last and other offsets of topics.",
     "delete-records": "Delete the oldest records of partitions.",
     "cluster": "Show the brokers and what they hold.",
+    "features": "Show and switch the features of the cluster.",
     "perf": "Measure how fast producing and consuming is.",
     "doctor": "Say what keeps a client from using a broker, and how to mend it.",
+    "pipeline": "Run declared Spark pipelines: to files, through SQL, from cluster to cluster.",
     "log": "Look into the files of a log: dump, verify.",
     "version": "Say which version this is and which record kernel runs.",
 }

@@ -17,6 +17,9 @@ _FINAL_CLASSES: Final = re.compile(
     r"|ReplayDiffers|CheckpointRolledBack)\b"
 )
 _FINAL_SPARK: Final = ("AnalysisException", "ParseException", "IllegalArgumentException", "SchemaEvolution")
+_PREAMBLE: Final = re.compile(r"\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
+# What raise_error of a value that does not fit says; see sources.py.
+_RAISED_BY_SQL: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+)?$", re.M)
 _SENTENCES: Final = (
     (
         re.compile(r"STREAMING_STATEFUL_OPERATOR|state.*schema|STATE_STORE.*SCHEMA", re.I),
@@ -37,11 +40,13 @@ def explain(error: BaseException) -> str:
     """One sentence, without a stack."""
     if isinstance(error, BarnabasError):
         return str(error)
-    text = f"{error}\n{getattr(error, 'java_exception', '')}"
+    text = _text(error)
     for pattern, sentence in _SENTENCES:
         if pattern.search(text):
             return sentence
-    return one_sentence(error)
+    if found := _RAISED_BY_SQL.search(text):
+        return found[1].strip()
+    return one_sentence(_PREAMBLE.sub("", text))
 
 
 def is_final(error: BaseException) -> bool:
@@ -52,5 +57,20 @@ def is_final(error: BaseException) -> bool:
         return not error.retriable
     if type(error).__name__ in _FINAL_SPARK:
         return True
-    text = f"{error}\n{getattr(error, 'java_exception', '')}"
-    return bool(_FINAL_CLASSES.search(text)) or any(pattern.search(text) for pattern, _ in _SENTENCES)
+    text = _text(error)
+    if _RAISED_BY_SQL.search(text) or _FINAL_CLASSES.search(text):
+        return True
+    return any(pattern.search(text) for pattern, _ in _SENTENCES)
+
+
+def _text(error: BaseException) -> str:
+    """All that is said of an error and its causes, without the query's plan and offsets."""
+    said: list[str] = []
+    current: BaseException | None = error
+    while current is not None:
+        said.append(str(current).partition("=== Streaming Query ===")[0])
+        java = getattr(current, "java_exception", None)
+        if java is not None:
+            said.append(str(java).partition("=== Streaming Query ===")[0])
+        current = current.__cause__
+    return "\n".join(said)

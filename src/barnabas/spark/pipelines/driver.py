@@ -2,18 +2,19 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.spark.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_environment", "close_session", "open_session", "quiet"]
+__all__ = ["check_environment", "close_session", "is_gone", "open_session", "quiet"]
 
 _SETTINGS: Final = {
     # Readers other than Spark do not all know INT96.
@@ -49,7 +50,10 @@ def check_environment(master: str | None) -> None:
 def open_session(
     app_name: str, master: str | None, checkpoint: str | None, conf: Mapping[str, str], log_file: Path | None
 ) -> "SparkSession":
-    """The session.  Everything that Spark and its workers print goes to `log_file`."""
+    """The session.  Everything that Spark and its workers print goes to `log_file`.
+
+    `checkpoint` matters only when it is not on the local disk; local ones are locked by the caller.
+    """
     from barnabas.spark.session import session
 
     # A master elsewhere takes its Python from the driver's word; without it executors would use another one.
@@ -80,21 +84,31 @@ def quiet(log_file: Path | None) -> Iterator[None]:
             os.close(number)
 
 
+def is_gone(spark: "SparkSession") -> bool:
+    """Whether the JVM of a session has ended by itself."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
 def close_session(spark: "SparkSession") -> None:
-    """Stops the session and waits until its JVM is gone."""
+    """Stops the session and waits until its JVM is gone.  Never fails: there is nobody left to mend it."""
     from pyspark import SparkContext
 
-    gateway = spark.sparkContext._gateway
-    spark.stop()
-    if gateway is None:
-        return
+    gateway: Any = spark.sparkContext._gateway
     process = getattr(gateway, "proc", None)
-    gateway.shutdown()
+    # A signal to the whole process group ends the JVM before us; then every call into it fails.
+    with suppress(Exception):
+        spark.stop()
+    with suppress(Exception):
+        gateway.shutdown()
     SparkContext._gateway = None
     SparkContext._jvm = None
+    SparkContext._active_spark_context = None
     if process is not None:
-        process.stdin.close()
+        with suppress(OSError):
+            process.stdin.close()
         try:
             process.wait(_JVM_EXIT_S)
-        except TimeoutError:
+        except subprocess.TimeoutExpired:
             process.kill()
+            process.wait()

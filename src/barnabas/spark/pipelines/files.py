@@ -22,7 +22,7 @@ from barnabas.spark.pipelines.fields import Fields
 from barnabas.spark.pipelines.fields import Path as Place
 from barnabas.spark.pipelines.spec import Cluster, Pipeline, check_names, read_cluster, read_pipeline
 
-__all__ = ["default_checkpoint", "find_function", "load", "parse_document", "parse_yaml"]
+__all__ = ["checkpoint_of", "default_checkpoint", "find_function", "load", "parse_document", "parse_yaml"]
 
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 
@@ -40,9 +40,15 @@ def load(*paths: Path, cluster: Cluster | None = None) -> list[Pipeline]:
     return pipelines
 
 
-def default_checkpoint(path: Path) -> str:
+def default_checkpoint(origin: str) -> str:
     """Where progress is kept unless somebody says otherwise: beside the file."""
+    path = Path(origin or "pipeline")
     return str((path.parent / ".barnabas" / path.stem).absolute())
+
+
+def checkpoint_of(pipeline: Pipeline, root: str | None) -> str:
+    """The folder of one pipeline, below `root` or where it is by itself."""
+    return f"{(root or default_checkpoint(pipeline.origin)).rstrip('/')}/{pipeline.name}"
 
 
 def parse_document(

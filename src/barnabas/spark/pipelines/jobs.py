@@ -4,6 +4,7 @@
 """
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -67,6 +68,18 @@ class QueryJob:
     def query(self) -> "StreamingQuery":
         return self._query
 
+    def settle(self, patience_s: float = 20.0) -> None:
+        """Waits until the query has asked its sources, so that the next one does not start its processes too.
+
+        Every query starts a few Python processes; Spark gives each ten seconds to come up.
+        """
+        until = time.monotonic() + patience_s
+        while time.monotonic() < until and self._query.isActive:
+            message = str(self._query.status.get("message", ""))
+            if not message.startswith(("Initializing", "Getting offsets")):
+                return
+            time.sleep(0.1)
+
     def reports(self) -> list[BatchReport]:
         found = []
         for progress in self._query.recentProgress:
@@ -122,7 +135,7 @@ def positions(offset: object) -> dict[tuple[str, int], int]:
     return {
         (topic, int(partition)): int(number)
         for topic, partitions in inner.items()
-        if isinstance(partitions, Mapping)
+        if isinstance(partitions, Mapping) and not str(topic).startswith("#")  # ours, not a topic's
         for partition, number in partitions.items()
         if str(partition).isdigit() and isinstance(number, int)
     }

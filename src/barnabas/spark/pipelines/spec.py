@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from barnabas.spark.pipelines.avro import AvroFault, AvroSchema
 from barnabas.spark.pipelines.errors import SpecError
 from barnabas.spark.pipelines.fields import Fields, parse_duration_ms
 
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 DEFAULT_BOOTSTRAP: Final = "localhost:9092"
-FORMATS: Final = ("json", "avro", "string", "raw")
+FORMATS: Final = ("json", "avro", "avro-confluent", "string", "raw")
 OUTPUTS: Final = ("append", "update", "complete")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _VIEW: Final = re.compile(r"[A-Za-z_]\w*")
@@ -252,10 +253,15 @@ def _source(fields: Fields, default: Cluster) -> Source:
         raise fields.fault("view", f"must be a name as SQL takes it, not {view!r}")
     form = fields.choice("format", FORMATS, "json")
     schema = fields.text("schema", None)
-    if schema is not None and form not in ("json", "avro"):
+    if schema is not None and form in ("string", "raw"):
         raise fields.fault("schema", f"means nothing for format {form}")
-    if schema is None and form == "avro":
-        raise fields.fault(None, "wants a schema: avro values do not say what they are")
+    if form.startswith("avro"):
+        if schema is None:
+            raise fields.fault(None, "wants a schema: Avro values do not say what they are")
+        try:
+            AvroSchema(schema)
+        except AvroFault as fault:
+            raise fields.fault("schema", f"is not understood: {fault}") from fault
     source = Source(
         view,
         read_cluster(fields, default),

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from barnabas.spark.pipelines.progress import Progress
 
-__all__ = ["PipelineStatus", "StatusFile", "local_folder", "read_status"]
+__all__ = ["PipelineStatus", "StatusFile", "is_held", "local_folder", "read_status"]
 
 NAME: Final = "status.json"
 _INTERVAL_S: Final = 1.0
@@ -24,6 +24,23 @@ def local_folder(place: str) -> Path | None:
     from barnabas.spark.session import _local_path
 
     return _local_path(place)
+
+
+def is_held(checkpoint: str) -> bool:
+    """Whether a process runs with this folder now."""
+    import fcntl
+
+    from barnabas.spark.session import LOCK_NAME
+
+    folder = local_folder(checkpoint)
+    if folder is None or not (folder / LOCK_NAME).exists():
+        return False
+    with (folder / LOCK_NAME).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 class StatusFile:
@@ -69,9 +86,10 @@ class PipelineStatus:
     """Query -> the last batch that Spark has committed."""
 
 
-def read_status(pipeline: str, checkpoint: str, *, is_running: bool) -> PipelineStatus:
+def read_status(pipeline: str, checkpoint: str) -> PipelineStatus:
     """The status of a pipeline whose folder is `checkpoint`."""
     folder = local_folder(checkpoint)
+    is_running = is_held(checkpoint)
     if folder is None or not folder.is_dir():
         return PipelineStatus(pipeline, is_running, None, [], {})
     try:

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.spark.pipelines import build
 from barnabas.spark.pipelines.causes import explain, is_final
+from barnabas.spark.pipelines.driver import check_environment, close_session, is_gone, open_session
 from barnabas.spark.pipelines.errors import PipelineError
+from barnabas.spark.pipelines.files import checkpoint_of
 from barnabas.spark.pipelines.jobs import Job
 from barnabas.spark.pipelines.progress import (
     DONE,
@@ -32,8 +34,9 @@ from barnabas.spark.pipelines.progress import (
     Meter,
     Progress,
 )
-from barnabas.spark.pipelines.spec import Pipeline
-from barnabas.spark.pipelines.status import StatusFile
+from barnabas.spark.pipelines.spec import Pipeline, check_names
+from barnabas.spark.pipelines.status import StatusFile, local_folder
+from barnabas.spark.session import lock_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +98,7 @@ class Supervisor:
         self,
         pipelines: Sequence[Pipeline],
         *,
-        checkpoint: str,
+        checkpoint: str | None = None,
         master: str | None = None,
         once: bool = False,
         spark: "SparkSession | None" = None,
@@ -109,15 +112,17 @@ class Supervisor:
     ) -> None:
         """`spark` is used and left alone; without it a session is made, with `conf`, and ended.
 
-        `restarts_max` in a row end a pipeline; None: 3 with `once`, otherwise never.
+        Each pipeline keeps its progress in a folder of its name below `checkpoint`; without that, beside its
+        file, below .barnabas.  The folder is held as long as this process lives.
+        `restarts_max` in a row end a pipeline; None: 5 with `once`, otherwise never.
         """
         if not pipelines:
             raise PipelineError("there is no pipeline to run")
-        root = checkpoint.rstrip("/")
+        check_names(pipelines)
+        places = {each.name: checkpoint_of(each, checkpoint) for each in pipelines}
         self._members = [
-            _Member(each, f"{root}/{each.name}", StatusFile(f"{root}/{each.name}")) for each in pipelines
+            _Member(each, places[each.name], StatusFile(places[each.name])) for each in pipelines
         ]
-        self._checkpoint = root
         self._master = master
         self._once = once
         self._spark = spark
@@ -125,7 +130,7 @@ class Supervisor:
         self._log_file = log_file
         self._write = write
         self._backoff = backoff
-        self._restarts_max = restarts_max if restarts_max is not None else 3 if once else None
+        self._restarts_max = restarts_max if restarts_max is not None else 5 if once else None
         self._clock = clock or SystemClock()
         self._start_pipeline = start
         self._tell: OnProgress = lambda progress: None
@@ -139,6 +144,7 @@ class Supervisor:
         made = self._spark is None
         for member in self._members:
             build.check(member.pipeline)
+            lock_checkpoint(member.checkpoint)
             self._say(member, STARTING)
         spark = self._spark or self._open()
         try:
@@ -162,11 +168,10 @@ class Supervisor:
         ]
 
     def _open(self) -> "SparkSession":
-        from barnabas.spark.pipelines.driver import check_environment, open_session
-
         check_environment(self._master)
         names = ",".join(member.pipeline.name for member in self._members)
-        return open_session(names, self._master, self._checkpoint, self._conf, self._log_file)
+        remote = next((each.checkpoint for each in self._members if not local_folder(each.checkpoint)), None)
+        return open_session(names, self._master, remote, self._conf, self._log_file)
 
     def _turn(self, member: _Member, spark: "SparkSession") -> None:
         """Whatever is due for one pipeline."""
@@ -178,6 +183,8 @@ class Supervisor:
             elif self._clock.monotonic_ms() >= member.next_try_ms:
                 self._start(member, spark)
         except Exception as error:
+            if is_gone(spark):
+                raise PipelineError("the JVM of Spark ended by itself; its log tells more") from error
             self._failed(member, error)
 
     def _start(self, member: _Member, spark: "SparkSession") -> None:
@@ -240,8 +247,6 @@ class Supervisor:
             if not member.is_over:
                 self._say(member, STOPPED)
         if made is not None:
-            from barnabas.spark.pipelines.driver import close_session
-
             close_session(made)
 
     def _say(self, member: _Member, state: str) -> None:

@@ -1,0 +1,28 @@
+"""`kind: land`: topics become files, plain Parquet or a Delta table, exactly once."""
+
+from typing import Final
+
+from barnabas.spark.pipelines import clusters
+from barnabas.spark.pipelines.build import Run
+from barnabas.spark.pipelines.fields import Fields
+from barnabas.spark.pipelines.jobs import Job
+from barnabas.spark.pipelines.spec import Cluster, Flow, Pipeline, parse_flow
+
+__all__ = ["check", "parse", "start"]
+
+TRIGGER_MS: Final = 10_000
+"""Files of ten seconds are a fair middle between their number and the wait for rows."""
+
+
+def parse(fields: Fields, cluster: Cluster) -> Flow:
+    return parse_flow(fields, cluster, files_only=True)
+
+
+def check(pipeline: Pipeline) -> None:
+    clusters.check_flow(pipeline.plan)
+
+
+def start(pipeline: Pipeline, run: Run) -> list[Job]:
+    from barnabas.spark.pipelines.flow import start_flow
+
+    return start_flow(pipeline, run, trigger_ms=TRIGGER_MS)
