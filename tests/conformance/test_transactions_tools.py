@@ -14,9 +14,11 @@ from tests.conformance._transactions import SETTINGS, Scene, start_driver
 from tests.conformance.test_java_tools import Tools
 
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
+FEATURES = "org.apache.kafka.tools.FeatureCommand"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 COPIED = 300
+TRANSACTION_VERSION = "transaction.version"
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +116,22 @@ def test_a_copier_that_aborts_at_random_copies_everything_once(
     tools.run(COPIER, *(word for pair in options.items() for word in pair), "--enable-random-aborts")
     scene.producer().write(target, "end")
     assert scene.read(target, COPIED + 1) == [*numbers, "end"]
+
+
+def test_the_version_of_transactions_is_switched_and_shown(running: Server, tools: Tools) -> None:
+    def level() -> str:
+        (line,) = [
+            each for each in tools.at(FEATURES, "describe").splitlines() if TRANSACTION_VERSION in each
+        ]
+        found = re.search(r"FinalizedVersionLevel: (\d+)", line)
+        assert found is not None, line
+        return found[1]
+
+    assert level() == "2"
+    done = tools.at(FEATURES, "downgrade", "--feature", f"{TRANSACTION_VERSION}=1")
+    assert "was downgraded to 1" in done
+    assert level() == "1"
+    tools.at(FEATURES, "upgrade", "--feature", f"{TRANSACTION_VERSION}=2")
+    assert level() == "2"
+    refused = tools.at(FEATURES, "disable", "--feature", "nonsense", status=1)
+    assert "Could not disable nonsense" in refused

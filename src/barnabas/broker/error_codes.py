@@ -3,6 +3,7 @@
 from barnabas.base.errors import BarnabasError, ConfigFault, StorageFault
 from barnabas.broker.topics import TooManyPartitions
 from barnabas.controller import changes
+from barnabas.controller.features import InvalidFeatureLevel
 from barnabas.log import errors as log_errors
 from barnabas.metadata.names import InvalidTopicName
 from barnabas.metadata.placement import InvalidPartitionCount, InvalidReplicationFactor
@@ -18,6 +19,7 @@ CODES: dict[type[BarnabasError], ErrorCode] = {
     changes.UnknownTopic: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     changes.InvalidPartitions: ErrorCode.INVALID_PARTITIONS,
     changes.InvalidAssignment: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    InvalidFeatureLevel: ErrorCode.INVALID_UPDATE_VERSION,
     changes.CommandRefused: ErrorCode.INVALID_REQUEST,
     TooManyPartitions: ErrorCode.POLICY_VIOLATION,
     StorageFault: ErrorCode.KAFKA_STORAGE_ERROR,

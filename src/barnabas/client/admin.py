@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.types import TopicPartition, Uuid
 from barnabas.client.admin_configs import Change
+from barnabas.client.admin_features import FeatureChange, Features
 from barnabas.client.admin_offsets import When
 from barnabas.client.admin_transactions import OpenTransaction, TransactionDescription, TransactionListing
 from barnabas.client.admin_types import (
@@ -41,7 +42,7 @@ Result = TypeVar("Result")
 
 
 class Admin:
-    """Looks after topics, settings, groups, offsets, records and transactions.
+    """Looks after topics, settings, groups, offsets, records, transactions and features.
 
         with Admin(bootstrap_servers="localhost:9092") as admin:
             admin.create_topic("orders", 6)
@@ -293,6 +294,25 @@ class Admin:
     def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
         """The brokers that are up, and which of them is the controller."""
         return self._call(self._core.describe_cluster(timeout_ms=timeout_ms))
+
+    def describe_features(self, *, timeout_ms: int | None = None) -> Features:
+        """The levels in force and those that a broker can serve."""
+        return self._call(self._core.describe_features(timeout_ms=timeout_ms))
+
+    def update_features(
+        self,
+        levels: Mapping[str, int],
+        *,
+        change: FeatureChange = FeatureChange.UPGRADE,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Gives features these levels, all or none; 0 switches one off."""
+        self._call(
+            self._core.update_features(
+                levels, change=change, validate_only=validate_only, timeout_ms=timeout_ms
+            )
+        )
 
     def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None

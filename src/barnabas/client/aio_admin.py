@@ -1,6 +1,7 @@
 """The asynchronous admin: every call on the loop that the caller runs."""
 
 from barnabas.client.admin_configs import ConfigCalls
+from barnabas.client.admin_features import FeatureCalls
 from barnabas.client.admin_lag import LagCalls
 from barnabas.client.admin_topics import TopicCalls
 from barnabas.client.admin_transactions import TransactionCalls
@@ -8,8 +9,8 @@ from barnabas.client.admin_transactions import TransactionCalls
 __all__ = ["Admin"]
 
 
-class Admin(TopicCalls, ConfigCalls, LagCalls, TransactionCalls):
-    """Looks after topics, settings, groups, offsets, records and transactions.
+class Admin(TopicCalls, ConfigCalls, LagCalls, TransactionCalls, FeatureCalls):
+    """Looks after topics, settings, groups, offsets, records, transactions and features.
 
         async with Admin(bootstrap_servers="localhost:9092") as admin:
             await admin.create_topic("orders", 6)

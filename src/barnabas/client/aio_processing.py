@@ -1,4 +1,4 @@
-"""Consume, process, produce on the caller's event loop; see `processing`, whose promises (E1-E3) hold here too.
+"""Consume, process, produce on the caller's event loop; the promises of `processing` (E1-E3) hold here too.
 
 async def enrich(record: Record) -> ProducerRecord:
     return ProducerRecord("enriched", await look_up(record.value), record.key)

@@ -56,6 +56,7 @@ HANDLERS = (
     Handler(ApiKey.DELETE_GROUPS, 0, 2),
     Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
     Handler(ApiKey.OFFSET_DELETE, 0, 0),
+    Handler(ApiKey.UPDATE_FEATURES, 0, 2),
     Handler(ApiKey.DESCRIBE_CLUSTER, 0, 2),
     Handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0),
     Handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0),
