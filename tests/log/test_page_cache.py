@@ -21,8 +21,10 @@ class NotedFiles(OsFiles):
         self.knows = True
         self.dropped: list[int] = []
         self.asked_for: list[int] = []
+        self.judged: list[int] = []
 
     def cached_bytes(self, file: SharedFile, position: int, length: int) -> int | None:
+        self.judged.append(position // WINDOW_BYTES)
         if not self.knows:
             return None
         return length if position // WINDOW_BYTES in self.cached else 0
@@ -118,7 +120,25 @@ class TestColdReads:
         self, care: PageCacheCare, files: NotedFiles, file: SharedFile
     ) -> None:
         files.cached = {0}
-        read(care, file, 0)
+        care.reading(in_window(file, 0, length=WINDOW_BYTES), FAR)
+        files.cached = set()
+        read(care, file, 0, 1, 2)
+        assert files.dropped == [0]
+
+    def test_a_cached_window_is_judged_once_while_it_is_read(
+        self, care: PageCacheCare, files: NotedFiles, file: SharedFile
+    ) -> None:
+        files.cached = {0, 1}
+        for at in range(0, 2000, 100):
+            assert isinstance(care.reading(in_window(file, 0, at=at), FAR), FileSlice)
+        assert files.judged.count(0) == 1
+        assert care.stats.reads_left_alone == 20
+
+    def test_windows_left_half_read_are_forgotten_in_the_end(
+        self, care: PageCacheCare, files: NotedFiles, file: SharedFile
+    ) -> None:
+        files.cached = set(range(400))
+        read(care, file, *range(400))
         files.cached = set()
         read(care, file, 0, 1, 2)
         assert files.dropped == [0]

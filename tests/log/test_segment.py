@@ -137,6 +137,30 @@ class TestReading:
 
 
 class TestIndexes:
+    @pytest.mark.parametrize("max_bytes", [100, 700, 1000, 5000])
+    def test_a_reader_that_goes_on_gets_every_batch_once(self, tmp_path: Path, max_bytes: int) -> None:
+        target = segment(tmp_path)
+        for number in range(60):
+            add(target, 2, size=(5, 90, 700)[number % 3])
+        target = reopened(target)
+        seen: list[int] = []
+        while (found := read(target, BASE + 2 * len(seen), max_bytes)) is not None:
+            assert found[1] == BASE + 2 * (len(seen) + len(found[0]))
+            seen += found[0]
+        assert seen == list(range(BASE, BASE + 120, 2))
+
+    def test_what_a_reader_left_is_void_after_a_cut(self, tmp_path: Path) -> None:
+        target = segment(tmp_path)
+        for _ in range(30):
+            add(target, 2, size=90)
+        target = reopened(target)
+        first = read(target, BASE, max_bytes=1000)
+        assert first is not None
+        target.truncate_to(BASE + 1)
+        add(target, first[1] - BASE, offset=BASE, size=5)
+        add(target, 4, size=5)
+        assert read(target, first[1], max_bytes=1000) == ([first[1]], first[1] + 4)
+
     def test_an_entry_names_the_last_offset_of_the_batch_at_its_position(self, tmp_path: Path) -> None:
         target = segment(tmp_path, interval=200)
         for _ in range(50):

@@ -8,6 +8,7 @@ C1  A read that begins less than `barnabas.page.cache.hot.bytes` before the end 
 C2  A colder read is judged in windows of 4 MiB, *before* it brings anything in (cachestat): a window of which
     more than a quarter is cached belongs to somebody else and is never dropped.  Windows are judged 32 MiB
     ahead of the reader, or the kernel's read-ahead for this very reader would look like somebody else.
+    That verdict holds until a reader reaches the window's end.
 C3  The other windows are ours: those that are not being sent from hold at most
     `barnabas.page.cache.cold.bytes` together.  The one not read for the longest time is dropped first
     (posix_fadvise DONTNEED), so readers that follow each other share what they read.
@@ -38,6 +39,7 @@ WINDOW_BYTES: Final = 4 * 2**20
 _AHEAD_WINDOWS: Final = 8
 _CACHED_SHARE_MAX: Final = 0.25
 _JUDGED_MAX: Final = 16_384  # windows ahead of readers that never came
+_FOREIGN_MAX: Final = 256  # windows that readers are in and that are somebody else's
 
 _Window = tuple[str, int]  # path, number
 
@@ -88,6 +90,7 @@ class PageCacheCare:
         "_cold_bytes",
         "_done",
         "_files",
+        "_foreign",
         "_handles",
         "_hot_bytes",
         "_judged",
@@ -103,6 +106,7 @@ class PageCacheCare:
         self._cold_bytes = settings.cold_bytes
         self._handles: dict[str, weakref.ref[SharedFile]] = {}
         self._judged: OrderedDict[_Window, bool] = OrderedDict()  # ahead of readers: is it ours?
+        self._foreign: dict[_Window, None] = {}  # judged not ours, and being read; oldest first
         self._ours: OrderedDict[_Window, int] = OrderedDict()  # slices in flight; least recently read first
         self._done: deque[list[_Window]] = deque()
         self._reads_left_alone = 0
@@ -131,10 +135,14 @@ class PageCacheCare:
         """
         if bytes_behind < self._hot_bytes or self._cold_bytes <= 0:
             return data
-        file = data.file
-        first = data.position // WINDOW_BYTES
-        last = max(first, (data.position + data.length - 1) // WINDOW_BYTES)
-        windows = [(file.path, number) for number in range(first, last + 1) if self._enter(file, number)]
+        file, end = data.file, data.position + data.length
+        path, first, last = file.path, data.position // WINDOW_BYTES, (end - 1) // WINDOW_BYTES
+        if first == last and (path, first) in self._foreign and end % WINDOW_BYTES:
+            self._reads_left_alone += 1  # the usual case of a reader that others have gone before
+            return data
+        windows = [(path, number) for number in range(first, last + 1) if self._enter(file, number)]
+        for number in range(first, end // WINDOW_BYTES):
+            self._foreign.pop((path, number), None)  # if it stays cached, the next one's verdict is the same
         if len(windows) <= last - first:
             self._reads_left_alone += 1
         for window in windows:
@@ -148,10 +156,15 @@ class PageCacheCare:
         if window in self._ours:
             self._ours.move_to_end(window)
             return True
+        if window in self._foreign:
+            return False
         for ahead in range(number, number + 1 + _AHEAD_WINDOWS):
             self._judge(file, ahead)
         if not self._judged.pop(window):
-            return False  # to be judged again at the next read: if it stays cached it stays somebody else's
+            self._foreign[window] = None
+            if len(self._foreign) > _FOREIGN_MAX:
+                del self._foreign[next(iter(self._foreign))]
+            return False
         self._ours[window] = 0
         self._windows_ours += 1
         self._handles[file.path] = weakref.ref(file)

@@ -6,7 +6,8 @@ S2  `size_bytes` counts whole batches only; what lies behind it in the file (pre
     a failed write) is never read and is overwritten by the next append.
 S3  An index entry names the first byte of a batch and that batch's last offset.
 S4  The tail holds the newest batches of an active segment (last offset, position), so that readers at the
-    end of the log touch no index and no file but the one that is sent to them.
+    end of the log touch no index and no file but the one that is sent to them.  Readers before that find
+    the batch behind their last answer in `_places`.
 
 Owns one segment's bytes.  Knows no topic, leader, retention rule or clock.  One caller at a time; slices that
 were handed out stay readable whatever happens here.
@@ -22,6 +23,7 @@ from barnabas.log.errors import CorruptSegment
 from barnabas.log.files import Bytes, Files
 from barnabas.log.index import OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
 from barnabas.log.layout import INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name
+from barnabas.log.reader_places import ReaderPlaces
 from barnabas.log.scan import BatchPlace, BatchScanner, first_batch_ending_at, walk_batches
 from barnabas.log.tail import TAIL_BATCHES_MAX, Tail
 from barnabas.log.txn_index import TransactionIndex
@@ -65,6 +67,7 @@ class Segment:
         "_largest",
         "_mended",
         "_next_offset",
+        "_places",
         "_tail",
         "base_offset",
         "folder",
@@ -107,6 +110,7 @@ class Segment:
         self._first_timestamp: int | None = None
         self._bytes_since_index = 0
         self._mended = False
+        self._places = ReaderPlaces()
         self._tail = Tail()
 
     def __repr__(self) -> str:
@@ -147,7 +151,7 @@ class Segment:
         self._files.remove(self.txn_index.path)
 
     def release(self) -> None:
-        """Let go of file descriptors, mappings and the tail; the next use opens them again.
+        """Let go of file descriptors, mappings and what readers left; the next use opens them again.
 
         Everything in memory is in the files then (not necessarily on disk).
         """
@@ -156,6 +160,7 @@ class Segment:
         self.time_index.release()
         self.txn_index.release()
         self._close_file()
+        self._places.clear()
         self._tail.clear()
 
     def _close_file(self) -> None:
@@ -313,6 +318,8 @@ class Segment:
             positions = tail.positions
             end = positions[slot + 1] if slot + 1 < len(positions) else self.size_bytes
             return positions[slot], end, tail.lasts[slot]
+        if (place := self._places.find(offset)) is not None:
+            return place
         try:
             return self._find_by_index(offset)
         except CorruptSegment:
@@ -370,33 +377,32 @@ class Segment:
         end = self.size_bytes if upper_bound >= self.next_offset else self.locate(upper_bound)
         if first_end - start >= max_bytes:
             end, next_offset = first_end, last_offset + 1
+        elif end - start > max_bytes:
+            end, next_offset = self._boundary(start, start + max_bytes)
         else:
-            if end - start > max_bytes:
-                end = self._boundary(start, start + max_bytes)
             next_offset = min(self._offset_at(end), upper_bound)  # which may lie in a gap
         return SegmentSlice(FileSlice(self.file, start, end - start), next_offset)
 
-    def _boundary(self, start: int, position: int) -> int:
-        """The last batch boundary not behind `position`, which is inside the segment; at least `start`."""
+    def _boundary(self, start: int, position: int) -> tuple[int, int]:
+        """The last batch boundary not behind `position`, which is inside the segment; at least `start`.
+
+        With the first offset that may be found there or behind it.
+        """
         if (boundary := self._tail.boundary(position)) >= 0:
-            return boundary
+            return boundary, self._offset_at(boundary)
         try:
             return self._boundary_by_index(start, position)
         except CorruptSegment:
             self._mend_indexes()
             return self._boundary_by_index(start, position)
 
-    def _boundary_by_index(self, start: int, position: int) -> int:
+    def _boundary_by_index(self, start: int, position: int) -> tuple[int, int]:
         entry = self.offset_index.floor_position(position)
-        if entry is None or entry.position <= start:
-            boundary, places = start, self.walk(start)
-        else:
-            boundary, places = entry.position, self._walk_from(entry)
-        for place in places:
-            if place.position > position:
-                break
-            boundary = place.position
-        return boundary
+        places = self.walk(start) if entry is None or entry.position <= start else self._walk_from(entry)
+        # The batch that reaches beyond `position` begins at the boundary, and a reader who goes on wants it.
+        place = next(place for place in places if place.position + place.size_bytes > position)
+        self._note(place)
+        return place.position, place.base_offset
 
     def _offset_at(self, position: int) -> int:
         """The first offset that may be found at batch boundary `position` or behind it."""
@@ -404,7 +410,14 @@ class Segment:
             return self.next_offset
         if (before := self._tail.offset_before(position)) >= 0:
             return before + 1
-        return self.batch_at(position).base_offset
+        place = self.batch_at(position)
+        self._note(place)
+        return place.base_offset
+
+    def _note(self, place: BatchPlace) -> None:
+        self._places.note(
+            place.base_offset, place.position, place.position + place.size_bytes, place.last_offset
+        )
 
     # -- cutting -------------------------------------------------------------------------------
 
@@ -421,6 +434,7 @@ class Segment:
         self._files.sync(self.file)
         self.preallocated_bytes = 0
         self.size_bytes = position
+        self._places.clear()
         self._tail.cut(position)
         self._bytes_since_index = 0
         self._next_offset = -1
@@ -436,6 +450,7 @@ class Segment:
         is returned.  The file itself is left as it is; `trim` cuts it.  The index of aborted transactions
         is emptied, for `visit` to fill, unless it is to be kept.
         """
+        self._places.clear()
         self.offset_index.reset()
         self.time_index.reset()
         if not keep_txn_index:
