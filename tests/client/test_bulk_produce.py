@@ -227,6 +227,27 @@ class TestTransactions:
         second.commit()
         assert values_of(bootstrap, topic, 1) == [b"heir"]
 
+    def test_a_producer_that_was_kept_takes_the_id_back(
+        self, bootstrap: str, make: Make, topics: Callable[[int], str], name: Callable[[str], str]
+    ) -> None:
+        topic, txn = topics(1), name("txn")
+        kept, other = make(txn), make(txn)
+        other.begin()
+        other.send(topic, 0, batch_of(b"other"))
+        other.commit()
+        other.begin()
+        other.send(topic, 0, batch_of(b"aborted"))
+        other.flush()
+        kept.take_over()
+        kept.begin()
+        with pytest.raises(Misuse, match="has a transaction open"):
+            kept.take_over()
+        kept.send(topic, 0, batch_of(b"kept"))
+        kept.commit()
+        with pytest.raises(KafkaError):
+            other.commit()
+        assert values_of(bootstrap, topic, 2) == [b"other", b"kept"]
+
     def test_a_refused_batch_fails_the_commit_and_nothing_is_seen(
         self, bootstrap: str, admin: Admin, make: Make, name: Callable[[str], str]
     ) -> None:

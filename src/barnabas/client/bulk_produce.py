@@ -193,6 +193,13 @@ class BulkProducer:
 
     # --- transactions
 
+    def take_over(self) -> None:
+        """Takes the transactional id over once more, as opening does (K3); only between transactions.
+
+        For a producer that was kept while others with the same id may have run.
+        """
+        self._thread.call(self._transactions.take_over())
+
     def begin(self) -> None:
         """From here on batches are part of a transaction.  Raises ProducerFenced."""
         self._thread.call(self._transactions.begin())

@@ -41,7 +41,7 @@ from barnabas.client.errors import (
     UnsupportedByBroker,
 )
 from barnabas.client.offsets import GroupIdentity
-from barnabas.client.producer_batch import Identity, ProducerBatch
+from barnabas.client.producer_batch import NO_ID, Identity, ProducerBatch
 from barnabas.client.sequences import Sequences
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.protocol.codes import ErrorCode
@@ -144,6 +144,15 @@ class Transactions:
         self._raise_fatal()
         if self._state is State.NEW:
             await self._take_id()
+            self._state = State.READY
+
+    async def take_over(self) -> None:
+        """Takes the id over once more, whoever had it meanwhile; only between two transactions."""
+        async with self._turn:
+            self._raise_fatal()
+            if self._state not in (State.NEW, State.READY):
+                raise Misuse(f"the id cannot be taken over now: the producer {self._state.value}")
+            await self._take_id(held=NO_ID)
             self._state = State.READY
 
     async def begin(self) -> None:
@@ -280,13 +289,13 @@ class Transactions:
     def _name(self) -> requests.Name:
         return requests.Name(self.transactional_id, self._sequences.identity, self._is_v2)
 
-    async def _take_id(self) -> None:
+    async def _take_id(self, held: Identity | None = None) -> None:
         try:
             identity = await requests.init(
                 self._network,
                 self.transactional_id,
                 transaction_timeout_ms=self._transaction_timeout_ms,
-                held=self._sequences.identity,
+                held=self._sequences.identity if held is None else held,
                 timeout_ms=self._timeout_ms,
             )
         except KafkaError as error:

@@ -23,7 +23,7 @@ from barnabas.records.codecs import Codec
 from barnabas.records.columns import arrow
 from barnabas.records.kernel import PayloadBuilder
 
-__all__ = ["BATCH_BYTES_MAX", "KernelRows", "write_columns"]
+__all__ = ["BATCH_BYTES_MAX", "KernelRows", "number_column", "write_columns"]
 
 BATCH_BYTES_MAX: Final = 1_000_000  # below the broker's default message.max.bytes
 
@@ -164,6 +164,13 @@ def _header_column(array: Any) -> HeaderColumn | None:
 
 def _nulls(rows: int) -> BinaryColumn:
     return BinaryColumn(bytes((rows + 7) // 8), bytes(4 * rows + 4), None, rows, rows)
+
+
+def number_column(array: Any) -> TimeColumn:
+    """Whole numbers of any width, as the kernel takes them."""
+    array = array.cast(arrow().int64())
+    validity, data = array.buffers()
+    return TimeColumn(validity, data, len(array), array.offset)
 
 
 def _time_column(array: Any) -> TimeColumn | None:
