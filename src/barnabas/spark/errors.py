@@ -48,34 +48,55 @@ class DataLoss(SparkPartError):
         self.end = end
 
 
-# A raised exception at the end of a Python traceback: "package.module.Name: text", at the start of a line.
-_RAISED: Final = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Loss|Fault)?): (.+)$", re.M)
-_OURS: Final = re.compile(r"^barnabas(?:\.\w+)+\.(\w+): (.+)$", re.M)
+# The line of a raised exception at the end of a Python traceback: "package.module.Name: text".
+_OURS: Final = re.compile(r"^barnabas(?:\.\w+)+: (.+)$", re.M)
+_PYTHON: Final = re.compile(r"^(?!java|org\.apache|Caused by)(?:[a-z_]\w*\.)*([A-Z]\w*): (.+)$", re.M)
+_JAVA: Final = re.compile(r"^(?::|Caused by:) ((?:\w+\.)+)([\w$]+): (.+)$", re.M)
+_TRACEBACK: Final = "Traceback (most recent call last)"
 _SPARK_CLASS: Final = re.compile(r"^\[[A-Z_.0-9]+\]\s*")
-_NOISE: Final = ("Traceback (most", "at org.apache", "at java.", 'File "', "SQLSTATE:")
+_STATE: Final = re.compile(r"\s*SQLSTATE: \w+;?.*$")
+_QUERY: Final = re.compile(r"^Query .*?terminated with exception: ")
+_NO_FORMAT: Final = (
+    "Spark does not find the format barnabas: the Python of its workers must have this package "
+    "(set PYSPARK_PYTHON), or call barnabas.spark.register(spark)"
+)
 
 
 def one_sentence(error: BaseException | str) -> str:
     """The cause of an exception that came through Spark, without any stack.  Never empty."""
-    text = error if isinstance(error, str) else _full_text(error)
-    for pattern in (_OURS, _RAISED):
-        found = pattern.findall(text)
-        if found:
-            name, said = found[-1]
-            return said.strip() if pattern is _OURS else f"{name}: {said.strip()}"
-    for line in text.splitlines():
-        plain = _SPARK_CLASS.sub("", line.strip())
-        if plain and not plain.startswith(_NOISE):
-            return re.sub(r"\s*SQLSTATE: \w+$", "", plain)
-    return text.strip() or (type(error).__name__ if isinstance(error, BaseException) else "unknown error")
-
-
-def _full_text(error: BaseException) -> str:
-    """Everything that is known of an error and its causes, innermost last."""
-    seen: list[str] = []
+    if isinstance(error, str):
+        return _from_text(error) or "unknown error"
+    texts: list[str] = []
     current: BaseException | None = error
     while current is not None:
+        if isinstance(current, BarnabasError):
+            return " ".join(str(current).split())
         java = getattr(current, "java_exception", None)
-        seen.append(str(current) if java is None else f"{current}\n{java}")
+        texts.append(str(current) if java is None else f"{current}\n: {java}")
         current = current.__cause__
-    return "\n".join(seen)
+    return _from_text("\n".join(texts)) or type(error).__name__
+
+
+def _from_text(text: str) -> str:
+    if ours := _OURS.findall(text):
+        return str(ours[-1]).strip()
+    if "DATA_SOURCE_NOT_FOUND" in text and "barnabas" in text:
+        return _NO_FORMAT
+    if _TRACEBACK in text and (
+        raised := [each for each in _PYTHON.findall(text) if _TRACEBACK not in each[1]]
+    ):
+        name, said = raised[-1]
+        return f"{name}: {said.strip()}"
+    head = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    java = [each for each in _JAVA.findall(text) if each[2].strip()]
+    if java and not _SPARK_CLASS.match(head):
+        package, name, said = java[-1]
+        plain = _plain(said)
+        return plain if package.startswith("org.apache.spark") else f"{name}: {plain}"
+    return _plain(head)
+
+
+def _plain(line: str) -> str:
+    """A line of Spark without error class, query ids and SQL state."""
+    without = _STATE.sub("", _SPARK_CLASS.sub("", line.strip()))
+    return _SPARK_CLASS.sub("", _QUERY.sub("", without)).strip()

@@ -1,4 +1,4 @@
-"""The driver's questions to the cluster: which partitions there are, where they begin and end, what times mean.
+"""The driver's questions to the cluster: which partitions there are, where they begin, where they end.
 
 One admin client for the life of the object, made at the first question.  Every question is repeated
 `fetchOffset.numRetries` times when it failed for a reason that may pass.
@@ -181,6 +181,14 @@ class Lookup:
         """Tells the group where the stream is.  Raises KafkaError."""
         values = {where: OffsetAndMetadata(offset, metadata) for where, offset in positions.items()}
         self._client().alter_group_offsets(group, values).check()
+
+    def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What a group has committed; nothing when there is no such group.  Raises KafkaError."""
+        return self._client().list_group_offsets(group).succeeded
+
+    def forget_group(self, group: str) -> None:
+        """Raises KafkaError."""
+        self._client().delete_groups([group]).check()
 
     def _client(self) -> Admin:
         if self._admin is None:

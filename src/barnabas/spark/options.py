@@ -42,11 +42,25 @@ __all__ = [
     "SubscribePattern",
     "client_settings",
     "parse_source",
+    "plain",
     "refuse_unknown",
 ]
 
 # Names that Spark itself hands to a source: of tables, of the other side of a query, of the catalog.
-SPARK_OWN: Final = frozenset({"path", "checkpointlocation", "location", "provider", "serialization.format"})
+SPARK_OWN: Final = frozenset(
+    {
+        "checkpointlocation",
+        "collation",
+        "comment",
+        "external",
+        "is_managed_location",
+        "location",
+        "owner",
+        "path",
+        "provider",
+        "serialization.format",
+    }
+)
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS: Final = "headers"
@@ -169,6 +183,7 @@ class SourceOptions:
     """How long an executor waits for data before it fails."""
     group: str | None = None
     """The group that progress is committed to; None: not named by an option."""
+    commit_progress: bool = True
     lookup_retries: int = 3
     lookup_retry_interval_ms: int = 10
     metadata_ttl_ms: int = -1
@@ -176,6 +191,14 @@ class SourceOptions:
 
 def parse_source(options: Mapping[str, str], *, stream: bool | None = None) -> SourceOptions:
     """The options of a batch reader, a stream reader, or (None) what holds for both.  Raises OptionError."""
+    options = plain(options)
+    if not options:
+        # PySpark 4.3 gives the options of a catalog table to `schema` but not to the reader.
+        raise OptionError(
+            "kafka.bootstrap.servers",
+            "no option arrived; Spark keeps those of CREATE TABLE to itself",
+            "use CREATE TEMPORARY VIEW … USING barnabas OPTIONS (…)",
+        )
     given = _Given(options)
     refuse_unknown(options, [each.name for each in OPTIONS])
     is_stream = bool(stream)
@@ -209,10 +232,17 @@ def parse_source(options: Mapping[str, str], *, stream: bool | None = None) -> S
         min_records_per_task=or_else(given.get("minRecordsPerTask", at_least(0)), PACK_RECORDS),
         poll_timeout_ms=or_else(given.get("kafkaConsumer.pollTimeoutMs", at_least(1)), 120_000),
         group=_group(given, client),
+        commit_progress=given.get("commitProgress", boolean) is not False,
         lookup_retries=or_else(given.get("fetchOffset.numRetries", at_least(0)), 3),
         lookup_retry_interval_ms=or_else(given.get("fetchOffset.retryIntervalMs", at_least(0)), 10),
         metadata_ttl_ms=or_else(given.get("partition.metadata.cache.ttl.ms", at_least(-1)), -1),
     )
+
+
+def plain(options: Mapping[str, str]) -> dict[str, str]:
+    """Options without the prefix that the options of a catalog table come with."""
+    stripped = {name[7:]: value for name, value in options.items() if name.lower().startswith("option.")}
+    return {**stripped, **{name: value for name, value in options.items() if name[7:] not in stripped}}
 
 
 class _Given:

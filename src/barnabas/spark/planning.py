@@ -38,10 +38,11 @@ class OffsetRange(NamedTuple):
 
 
 class ReadTask(InputPartition):
-    """What one Spark task reads, range after range."""
+    """What one Spark task reads, range after range.  With a `token` it also says which query it works for."""
 
-    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+    def __init__(self, ranges: Sequence[OffsetRange], token: str | None = None) -> None:
         self.ranges = tuple(ranges)
+        self.token = token
         super().__init__(self.ranges)
 
     def __eq__(self, other: object) -> bool:
@@ -79,8 +80,9 @@ def plan_tasks(
 
 
 def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
-    """A range in so many parts whose sizes differ by one at most."""
-    bounds = [whole.start + whole.size * part // parts for part in range(parts + 1)]
+    """A range in so many parts whose sizes differ by one at most, the smaller ones first."""
+    small, larger = divmod(whole.size, parts)
+    bounds = [whole.start + small * part + max(0, part - (parts - larger)) for part in range(parts + 1)]
     return [whole._replace(start=low, end=high) for low, high in pairwise(bounds) if high > low]
 
 

@@ -10,7 +10,6 @@ T3  `latestOffset(start)` is asked only when everything below `start` is committ
     what the progress group is told.  That telling fails quietly: lag tools are not worth a query.
 """
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +26,6 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from barnabas.base.types import TopicPartition
-from barnabas.client.errors import KafkaError
 from barnabas.spark.errors import SparkPartError
 from barnabas.spark.lookup import Lookup
 from barnabas.spark.offsets import (
@@ -43,6 +41,7 @@ from barnabas.spark.offsets import (
 )
 from barnabas.spark.options import Edge, SourceOptions
 from barnabas.spark.planning import ReadTask
+from barnabas.spark.progress import Progress, leave_name
 from barnabas.spark.source import plan
 
 __all__ = ["StreamReader"]
@@ -62,7 +61,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_available_now = False
         self._frozen: Positions | None = None
         self._last_trigger_s = float("-inf")
-        self._told: tuple[Positions, int] | None = None
+        self._progress = Progress(self._lookup, options.group, wanted=options.commit_progress)
         self._bytes_per_offset: dict[TopicPartition, float] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -94,7 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Where the next batch ends; `start` itself when there is none to run."""
         stands = StreamOffset.from_json(start)
-        self._tell_progress(stands)
+        self._progress.tell(stands.positions, stands.batch)
         known = stands.positions
         latest = self._ends(known)
         earliest = self._first_offsets(known, latest)
@@ -119,12 +118,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         ranges = ranges_between(StreamOffset.from_json(start), StreamOffset.from_json(end))
-        return list(plan(self._options, ranges))
+        tasks = plan(self._options, ranges)
+        if tasks and (token := self._progress.token_for_batch()) is not None:
+            tasks[0] = ReadTask(tasks[0].ranges, token)
+        return list(tasks)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         from barnabas.spark.reading import read_task
 
         assert isinstance(partition, ReadTask), "planned by `partitions`"
+        if partition.token is not None:
+            leave_name(partition.token, partition.ranges, self._options.client)
         return read_task(partition.ranges, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -204,15 +208,3 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         total = backlog(begins, wanted)
         size = sum((end - begins[w]) * self._bytes_per_offset.get(w, 0.0) for w, end in wanted.items())
         return total if size <= limit else max(1, int(total * limit / size))
-
-    # --- progress
-
-    def _tell_progress(self, stands: StreamOffset) -> None:
-        group = self._options.group
-        if group is None or not stands.positions or self._told == (stands.positions, stands.batch):
-            return
-        try:
-            self._lookup.commit(group, stands.positions, json.dumps({"batch": stands.batch}))
-        except KafkaError as error:
-            log.warning("the progress of group %s was not committed: %s", group, error)
-        self._told = (stands.positions, stands.batch)
