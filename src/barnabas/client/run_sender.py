@@ -72,6 +72,8 @@ class RunSender:
 
         Waits while too much is under way.  Raises what an earlier append failed with.
         """
+        if topic not in self._cluster.metadata.topics:
+            self._thread.call(self._track(topic))
         size = sum(len(part) for part in batches)
         with self._changed:
             self._wait(lambda: self._bytes == 0 or self._bytes + size <= self._bytes_max)

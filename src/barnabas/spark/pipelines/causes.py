@@ -14,7 +14,7 @@ __all__ = ["explain", "is_final"]
 
 _FINAL_CLASSES: Final = re.compile(
     r"\bbarnabas(?:\.\w+)+\.(?:OptionError|DataLoss|SpecError|ConfigFault|Misuse|UnsupportedVersion"
-    r"|ReplayDiffers|CheckpointRolledBack)\b"
+    r"|ReplayDiffers|CheckpointRolledBack|LostAtSource|TopicEnded)\b"
 )
 _FINAL_SPARK: Final = ("AnalysisException", "ParseException", "IllegalArgumentException", "SchemaEvolution")
 _PREAMBLE: Final = re.compile(r"\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")

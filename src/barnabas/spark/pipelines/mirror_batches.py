@@ -46,6 +46,8 @@ class Piece(NamedTuple):
     records: int
     is_dense: bool
     """Whether its records have consecutive offsets at the source."""
+    next_offset: int
+    """Where the source goes on behind it; a fetch may have been asked for less."""
 
 
 def kept_run(chunk: FetchedChunk, log_end: int) -> KeptRun:
@@ -90,17 +92,18 @@ def kept_run(chunk: FetchedChunk, log_end: int) -> KeptRun:
 def pieces(chunk: FetchedChunk, position: int) -> Iterator[Piece]:
     """The batches of a fetch from `position` on, as a producer may send them.  Raises RecordError."""
     if (magic_of(chunk.records) or MAGIC) < MAGIC:
-        yield from _built(_legacy(chunk, position), Codec.NONE)
+        found = _legacy(chunk, position)
+        yield from _built(found, Codec.NONE, found[-1].offset + 1 if found else position)
         return
     for batch in _committed(chunk.records, chunk.aborted):
         if batch.next_offset <= position:
             continue
         dense = batch.record_count == batch.last_offset_delta + 1
         if dense and batch.base_offset >= position and not batch.attributes & ATTRIBUTE_LOG_APPEND_TIME:
-            yield Piece(bytearray(batch.view), batch.base_offset, batch.record_count, is_dense=True)
+            yield Piece(bytearray(batch.view), batch.base_offset, batch.record_count, True, batch.next_offset)
         else:
             found = batch.records(limit=PAYLOAD_BYTES_MAX, start_offset=position)
-            yield from _built(found, batch.codec)
+            yield from _built(found, batch.codec, batch.next_offset)
 
 
 def _committed(data: memoryview, aborted: Iterable[tuple[int, int]] | None) -> Iterator[RecordBatch]:
@@ -119,12 +122,12 @@ def _legacy(chunk: FetchedChunk, position: int) -> list[Record]:
     ]
 
 
-def _built(records: list[Record], codec: Codec) -> Iterator[Piece]:
+def _built(records: list[Record], codec: Codec, next_offset: int) -> Iterator[Piece]:
     if records:
         first, last = records[0].offset, records[-1].offset
         rows = [(each.timestamp, each.key, each.value, each.headers) for each in records]
         data = build_batch(rows, codec=codec)
-        yield Piece(data, first, len(records), is_dense=last - first + 1 == len(records))
+        yield Piece(data, first, len(records), last - first + 1 == len(records), next_offset)
 
 
 def _rebuilt(records: list[Record], codec: Codec) -> list[RecordBatch]:

@@ -26,12 +26,12 @@ from barnabas.client.config import CONSUMER, PRODUCER
 from barnabas.client.errors import KafkaError, ProducerFenced, TransactionAborted
 from barnabas.client.run_sender import RunSender
 from barnabas.protocol.codes import ErrorCode
-from barnabas.spark.errors import DataLoss, SparkPartError
+from barnabas.spark.errors import SparkPartError
 from barnabas.spark.pipelines.mirror_batches import Piece, kept_run, pieces
 from barnabas.spark.pipelines.mirror_marks import Mark, read_mark
 from barnabas.spark.pipelines.mirror_settings import MirrorPlan, settings_for
 
-__all__ = ["Copied", "MirrorLinks", "TopicEnded", "Work", "copy", "copy_kept", "copy_translated"]
+__all__ = ["Copied", "LostAtSource", "MirrorLinks", "TopicEnded", "Work", "copy"]
 
 _log: Final = logging.getLogger("barnabas.mirror")
 _RETRY_S: Final = 0.2
@@ -42,6 +42,10 @@ _MARK_OLD_S: Final = 12 * 3600
 
 class TopicEnded(SparkPartError):
     """A source partition ends before what was copied of it: it was deleted and made again."""
+
+
+class LostAtSource(SparkPartError):
+    """The source has deleted records before they were copied."""
 
 
 class Work(NamedTuple):
@@ -130,7 +134,7 @@ class MirrorLinks:
 def copy(works: Iterable[Work], links: MirrorLinks) -> list[Copied]:
     """Copies every partition up to its end; what was done, in the order of `works`.
 
-    Raises KafkaError, DataLoss, TopicEnded, ProducerFenced when somebody else has taken a partition over.
+    Raises KafkaError, LostAtSource, TopicEnded, ProducerFenced when somebody else has taken a partition over.
     """
     wanted = list(works)
     kept = [work for work in wanted if work.kept]
@@ -174,14 +178,15 @@ def _copy_runs(works: list[Work], done: list[Copied], links: MirrorLinks) -> Non
         work, copied = works[index], sent[index]
         if chunk.lost is not None:
             copied.lost += _accept_loss(chunk, links.plan, is_first=ends[index] <= work.start)
+            at[index] = chunk.next_offset
         else:
-            run = kept_run(chunk, max(ends[index], copied.start))
+            run = kept_run(chunk, max(ends[index], at[index]))
             if run.spans:
                 sender.append(work.target, work.partition, run.spans, log_end=ends[index])
                 ends[index] = run.next_offset
             copied.records += run.records
             copied.size_bytes += run.size_bytes
-        copied.end = max(copied.end, chunk.next_offset)
+        copied.end = max(copied.end, chunk.next_offset, ends[index])
     sender.flush()
     done[:] = sent
 
@@ -261,6 +266,7 @@ class _Transactions:
             for piece in pieces(chunk, mark.position):
                 self._bytes += len(piece.data)
                 self._sent.append((piece, self._producer.send(work.target, work.partition, piece.data)))
+                mark.position = piece.next_offset
         mark.position = max(mark.position, chunk.next_offset)
 
     def _commit(self) -> None:
@@ -297,7 +303,10 @@ def _accept_loss(chunk: FetchedChunk, plan: MirrorPlan, *, is_first: bool) -> in
             "was the topic deleted and made again? Delete the copy, or mirror it under another name"
         )
     if not plan.skip_lost:
-        raise DataLoss(chunk.topic, chunk.partition, lost.start, lost.end, lost.why)
+        raise LostAtSource(
+            f"offsets {lost.start} to {lost.end - 1} of {chunk.topic}-{chunk.partition} were deleted at the "
+            f"source before they were copied: {lost.why}; --skip-lost (skip_lost: true) goes on without them"
+        )
     _log.warning("%s-%d: offsets %d to %d are lost: %s", chunk.topic, chunk.partition, *lost)
     return lost.end - lost.start
 
