@@ -1,6 +1,8 @@
 """From the addresses a user gave to the first broker that answers."""
 
 import asyncio
+import contextlib
+import gc
 
 import pytest
 
@@ -73,6 +75,25 @@ class TestEntering:
             assert "nosuch.invalid:9092: DNS: " in text
 
         asyncio.run(main())
+
+    def test_one_who_stops_waiting_leaves_nothing_behind(self) -> None:
+        unseen: list[object] = []
+
+        async def main() -> None:
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+            chosen = settings("127.0.0.1:1")
+            for turns in range(40):
+                task = asyncio.create_task(enter(bootstrap_addresses(chosen), chosen))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, NoBrokersAvailable):
+                    await task
+                del task
+                gc.collect()
+
+        asyncio.run(main())
+        assert unseen == []
 
     def test_a_broker_too_old_or_too_new_for_us_says_so(self) -> None:
         async def main() -> None:

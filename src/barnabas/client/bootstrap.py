@@ -42,6 +42,7 @@ async def enter(addresses: Sequence[Address], settings: ClientSettings) -> Entry
     failures: dict[int, AddressFailure] = {}
     tasks: dict[asyncio.Task[Entry], int] = {}
     waiting: set[asyncio.Task[Entry]] = set()
+    winner: asyncio.Task[Entry] | None = None
     try:
         while len(failures) < len(addresses):
             if len(tasks) < len(addresses):
@@ -53,21 +54,21 @@ async def enter(addresses: Sequence[Address], settings: ClientSettings) -> Entry
             for task in done:
                 error = task.exception()
                 if error is None:
+                    winner = task
                     return task.result()
                 if not isinstance(error, ConnectFailure):
                     raise error
                 failures[tasks[task]] = error.failure
     finally:
-        await _abandon(set(tasks))
+        await _abandon(tasks.keys() - {winner})
     raise NoBrokersAvailable.after(tuple(failures[number] for number in sorted(failures)))
 
 
 async def _abandon(tasks: "set[asyncio.Task[Entry]]") -> None:
-    """Ends the tries that are still under way; the winner's connection is the caller's."""
-    late = [task for task in tasks if not task.done()]
-    for task in late:
+    """Ends the tries other than the winner: those under way, and those that nobody looked at any more."""
+    for task in tasks:
         task.cancel()
-    for found in await asyncio.gather(*late, return_exceptions=True):
+    for found in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(found, Entry):
             found.peer.close()
 
