@@ -11,7 +11,7 @@ import itertools
 import random
 import sys
 
-from barnabas.client.errors import KafkaError, ProducerFenced, TransactionAborted
+from barnabas.client.errors import KafkaError, ProducerFenced
 from barnabas.client.producer import Producer
 
 ACCOUNTS = ("alice", "bob", "carol")
@@ -68,7 +68,9 @@ def transfer(producer: Producer, topic: str, name: str) -> bool:
         if random.random() < ABORTED_SHARE:
             raise Refused
         until_done(producer.commit_transaction)
-    except (Refused, TransactionAborted):
+    except ProducerFenced:
+        raise
+    except (Refused, KafkaError):  # a record was refused, or the whole transaction
         until_done(producer.abort_transaction)
         return False
     return True
