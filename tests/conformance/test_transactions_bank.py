@@ -60,8 +60,9 @@ class Life:
         return code
 
     def kill(self) -> None:
-        self.process.kill()
-        self._read_all()
+        if self.process.returncode is None:
+            self.process.kill()
+            self._read_all()
 
     def fenced(self) -> None:
         """Waits for its end, which must be that somebody else has its id."""
@@ -89,13 +90,16 @@ class Teller:
 
     def succeeded(self) -> None:
         """Another process takes the id while the one before still works: that is a zombie then."""
-        zombie, heir = self.lives[-1], self._new()
+        zombie = self.lives[-1]
+        wait_until(lambda: bool(zombie.acked), "the one before has the id")  # else it might take it back
+        heir = self._new()
         self.lives.append(heir)
         wait_until(lambda: bool(heir.acked), "the heir transfers")
         zombie.fenced()
 
     def close(self) -> None:
-        self.lives[-1].kill()
+        for life in self.lives:
+            life.kill()
 
 
 def wait_until(check: Callable[[], bool], what: str) -> None:
