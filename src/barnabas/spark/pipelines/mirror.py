@@ -2,8 +2,8 @@
 
     name: to-dr
     kind: mirror
-    from: {bootstrap: "east:9092"}
-    to: {bootstrap: "west:9092"}
+    source: {bootstrap: "east:9092"}
+    target: {bootstrap: "west:9092"}
     topics: ["orders.*", payments]
 
 `start` runs it as a stream of Spark (`mirror_source`); `run_here` does the same in this process, in threads.
@@ -48,14 +48,16 @@ _IDLE_S: Final = 0.3
 
 def parse(fields: Fields, cluster: Cluster) -> MirrorPlan:
     """The plan of a mirror; the group is that of the source cluster unless it is named (see `resolved`)."""
-    source = _settings(fields, "from", cluster)
-    if (there := fields.section("to")) is None:
-        raise fields.fault(None, "wants the key 'to', with the bootstrap of the target")
+    source = _settings(fields, "source", cluster)
+    if (there := fields.section("target")) is None:
+        raise fields.fault(None, "wants the key 'target', with the bootstrap of the target")
     if not there.has("bootstrap"):
         raise there.fault(None, "wants the key 'bootstrap'")
-    target = _settings(fields, "to", Cluster("", {}))
+    target = _settings(fields, "target", Cluster("", {}))
     if source["bootstrap.servers"] == target["bootstrap.servers"] and not fields.has("prefix"):
-        raise fields.fault("to", "is the same cluster as from; give a prefix for the copies, or another one")
+        raise fields.fault(
+            "target", "is the same cluster as the source; give a prefix for the copies, or another one"
+        )
     try:
         topics = names_of(fields.texts("topics"), fields.texts("exclude", ()))
         groups = names_of(fields.texts("groups", (".*",)), fields.texts("exclude_groups", ()))
@@ -81,7 +83,7 @@ def parse(fields: Fields, cluster: Cluster) -> MirrorPlan:
 
 def _settings(fields: Fields, name: str, default: Cluster) -> dict[str, str]:
     section = fields.section(name)
-    cluster = default if section is None else read_cluster(section, default if name == "from" else None)
+    cluster = default if section is None else read_cluster(section, default if name == "source" else None)
     if section is not None:
         section.finish()
     settings = cluster.settings()

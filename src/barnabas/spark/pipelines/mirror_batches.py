@@ -89,20 +89,34 @@ def kept_run(chunk: FetchedChunk, log_end: int) -> KeptRun:
     return KeptRun(spans, next_offset, records, size)
 
 
-def pieces(chunk: FetchedChunk, position: int) -> Iterator[Piece]:
-    """The batches of a fetch from `position` on, as a producer may send them.  Raises RecordError."""
+def pieces(chunk: FetchedChunk, position: int, limit: int | None = None) -> Iterator[Piece]:
+    """The batches of a fetch from `position` on, below `limit`, as a producer may send them.
+
+    Raises RecordError.
+    """
+    for piece in _pieces(chunk, position, limit):
+        if limit is not None and piece.next_offset > limit:
+            yield piece._replace(next_offset=limit)
+            return
+        yield piece
+
+
+def _pieces(chunk: FetchedChunk, position: int, limit: int | None) -> Iterator[Piece]:
     if (magic_of(chunk.records) or MAGIC) < MAGIC:
-        found = _legacy(chunk, position)
+        found = _below(_legacy(chunk, position), limit)
         yield from _built(found, Codec.NONE, found[-1].offset + 1 if found else position)
         return
     for batch in _committed(chunk.records, chunk.aborted):
         if batch.next_offset <= position:
             continue
+        if limit is not None and batch.base_offset >= limit:
+            return
+        is_whole = batch.base_offset >= position and (limit is None or batch.next_offset <= limit)
         dense = batch.record_count == batch.last_offset_delta + 1
-        if dense and batch.base_offset >= position and not batch.attributes & ATTRIBUTE_LOG_APPEND_TIME:
+        if dense and is_whole and not batch.attributes & ATTRIBUTE_LOG_APPEND_TIME:
             yield Piece(bytearray(batch.view), batch.base_offset, batch.record_count, True, batch.next_offset)
         else:
-            found = batch.records(limit=PAYLOAD_BYTES_MAX, start_offset=position)
+            found = _below(batch.records(limit=PAYLOAD_BYTES_MAX, start_offset=position), limit)
             yield from _built(found, batch.codec, batch.next_offset)
 
 
@@ -120,6 +134,10 @@ def _legacy(chunk: FetchedChunk, position: int) -> list[Record]:
         for each in found
         if each.offset >= position
     ]
+
+
+def _below(records: list[Record], limit: int | None) -> list[Record]:
+    return records if limit is None else [each for each in records if each.offset < limit]
 
 
 def _built(records: list[Record], codec: Codec, next_offset: int) -> Iterator[Piece]:

@@ -57,6 +57,8 @@ class Work(NamedTuple):
     target: str
     kept: bool
     start: int = 0
+    limit: int | None = None
+    """Not one record from here on, even if its batch begins before; a mirror has no such limit."""
 
 
 @dataclass(slots=True)
@@ -263,7 +265,7 @@ class _Transactions:
         if chunk.lost is not None:
             self._done.lost += _accept_loss(chunk, self._links.plan, is_first=mark.position == work.start)
         else:
-            for piece in pieces(chunk, mark.position):
+            for piece in pieces(chunk, mark.position, work.limit):
                 self._bytes += len(piece.data)
                 self._sent.append((piece, self._producer.send(work.target, work.partition, piece.data)))
                 mark.position = piece.next_offset
