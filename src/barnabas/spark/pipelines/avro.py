@@ -1,7 +1,7 @@
 """Avro values of a declared record schema, decoded in Python.
 
 Types: all primitive ones, record, enum, array, map, fixed, and a union of null with one other type; logical
-types date, timestamp-millis and -micros, and decimal.  Anything else is refused when the schema is read.  Pure.
+types date, timestamp-millis and -micros, and decimal.  All else is refused when the schema is read.  Pure.
 """
 
 import json

@@ -54,7 +54,7 @@ def open_session(
 
     `checkpoint` matters only when it is not on the local disk; local ones are locked by the caller.
     """
-    from barnabas.spark.session import session
+    from barnabas.spark.sessions import session
 
     # A master elsewhere takes its Python from the driver's word; without it executors would use another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

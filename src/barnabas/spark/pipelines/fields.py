@@ -208,6 +208,13 @@ class Fields:
                 near = _nearest(str(name), list(self._known))
                 raise self.fault(str(name), f"is not known{near or f'; known are {known}'}")
 
+    def refuse_misspelt(self, *names: str) -> None:
+        """Raises SpecError when one of `names` is missing and a key looks like it."""
+        for key in self._values:
+            near = difflib.get_close_matches(key, names, n=1, cutoff=0.6)
+            if near and key not in self._known:
+                raise self.fault(key, f"is not known; did you mean {near[0]}?")
+
     def _section(self, name: str, path: Path, value: object) -> "Fields":
         if not isinstance(value, Mapping):
             raise self.fault(name, f"must be a mapping of names to values, not {_kind(value)}")
@@ -222,6 +229,7 @@ class Fields:
         if value is not None:
             return value
         if default is _MISSING:
+            self.refuse_misspelt(name)
             raise self.fault(None, f"wants the key {name!r}")
         return default
 

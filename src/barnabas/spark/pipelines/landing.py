@@ -19,18 +19,17 @@ With `file_size` the newest file of a partition grows (L3) until it is as large:
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.landing_files import Files, Found, sibling
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["Decision", "Landing", "partition_values"]
+__all__ = ["Decision", "Landing", "Part", "Tables", "partition_values"]
 
 JOURNAL: Final = "_barnabas"
+Part = tuple[str, Sequence[str]]
+"""A folder, and files below it whose partitions are counted from there."""
 _KEPT: Final = 3
 _TAILS_MAX: Final = 500
 
@@ -61,21 +60,34 @@ class Decision:
         return cls(moves=moves, **found)
 
 
+class Tables(Protocol):
+    """Who writes and reads Parquet; see landing_spark.py."""
+
+    def write(self, rows: Any, folder: str) -> None:
+        """Rows as files below a folder, in folders of their partitions; nothing for no rows."""
+
+    def merge(self, old: Part, new: Part, folder: str) -> None:
+        """The rows of files below two folders together, one file for each partition, below a third."""
+
+    def counts(self, folder: str) -> dict[str, int]:
+        """Path of each file below a folder -> its rows."""
+
+
 class Landing:
     """Writes the batches of one query into one table.  One caller at a time, batch after batch."""
 
     def __init__(
         self,
         files: Files,
+        tables: Tables,
         table: str,
         *,
         writer: str,
         query: str,
-        partition_by: Sequence[str] = (),
         file_size: int | None = None,
         staging: str | None = None,
         counted: bool = False,
-        commit: "Callable[[Decision, DataFrame], None] | None" = None,
+        commit: Callable[[Decision, Any], None] | None = None,
     ) -> None:
         """`commit` makes moved files count, where the folder alone does not; it may be called again.
 
@@ -84,19 +96,20 @@ class Landing:
         table = table.rstrip("/")
         name = table.rpartition("/")[2]
         self._files = files
+        self._tables = tables
         self._table = table
         self._writer = writer
         self._query = query
-        self._partition_by = list(partition_by)
         self._file_size = file_size
         self._staging = f"{(staging or sibling(table, f'.{name}.staging')).rstrip('/')}/{writer}"
         self._journal = f"{table}/{JOURNAL}/{writer}"
         self._counted = counted
         self._commit = commit
         self._last: Decision | None = None
+        self._published = -1
         self._is_open = False
 
-    def take(self, rows: "DataFrame", batch: int) -> None:
+    def take(self, rows: Any, batch: int) -> None:
         """Lands a batch, or finishes one that was decided before.  Raises PipelineError."""
         self._open()
         if self._last is not None and self._last.batch == batch:
@@ -113,16 +126,15 @@ class Landing:
         if decision is None:
             return
         self._files.put(self._entry(batch), decision.to_json())
-        self._publish(decision, rows)
         self._last = decision
+        self._publish(decision, rows)
 
     def _open(self) -> None:
         """Finds the last decision of an earlier run, which must be ours."""
         if self._is_open:
             return
-        batches = sorted(
-            int(name[:-5]) for name in self._files.names(self._journal) if name.endswith(".json")
-        )
+        names = [name.removesuffix(".json") for name in self._files.names(self._journal)]
+        batches = sorted(int(name) for name in names if name.isdigit())
         if batches:
             text = self._files.read(self._entry(batches[-1]))
             assert text is not None, "it was listed"
@@ -136,12 +148,12 @@ class Landing:
             self._last = last
         self._is_open = True
 
-    def _stage(self, rows: "DataFrame", batch: int) -> Decision | None:
+    def _stage(self, rows: Any, batch: int) -> Decision | None:
         """The batch in the staging folder; None when it has no rows."""
         folder = f"{self._staging}/{batch}"
         self._files.remove(folder)
         first = f"{folder}/new"
-        self._write(rows, first)
+        self._tables.write(rows, first)
         staged = self._parquet(first)
         if not staged:
             self._files.remove(folder)
@@ -155,9 +167,10 @@ class Landing:
                 place: tails[place] for place in {_folder(each.path) for each in staged} if place in tails
             }
             touched = [f"{first}/{each.path}" for each in staged if _folder(each.path) in grown]
-            self._merge(rows.sparkSession, first, touched, list(grown.values()), f"{folder}/grown")
+            old = [f"{self._table}/{tail}" for tail in grown.values()]
+            self._tables.merge((self._table, old), (first, touched), f"{folder}/grown")
             moves += [(f"grown/{each.path}", each) for each in self._parquet(f"{folder}/grown")]
-        return self._decide(batch, moves, grown, tails, rows.sparkSession)
+        return self._decide(batch, moves, grown, tails)
 
     def _decide(
         self,
@@ -165,7 +178,6 @@ class Landing:
         staged: list[tuple[str, Found]],
         grown: dict[str, str],
         tails: dict[str, str],
-        spark: "SparkSession",
     ) -> Decision:
         decision = Decision(self._query, batch)
         waiting = dict(grown)
@@ -184,13 +196,23 @@ class Landing:
         assert not waiting, f"L3: rows of {waiting} would be there twice"
         decision.tails.update(dict(list(tails.items())[-_TAILS_MAX:]))
         if self._counted:
-            decision.rows.update(self._rows(spark, batch, decision.moves))
+            folder = f"{self._staging}/{batch}"
+            tops = sorted({source.partition("/")[0] for source, _ in decision.moves})
+            found = {
+                f"{top}/{path}": rows
+                for top in tops
+                for path, rows in self._tables.counts(f"{folder}/{top}").items()
+            }
+            decision.rows.update({target: found[source] for source, target in decision.moves})
         return decision
 
-    def _publish(self, decision: Decision, rows: "DataFrame") -> None:
+    def _publish(self, decision: Decision, rows: Any) -> None:
+        if self._published == decision.batch:
+            return
         folder = f"{self._staging}/{decision.batch}"
         mark = self._mark(decision.batch)
         if self._files.exists(mark):
+            self._published = decision.batch
             self._files.remove(folder)
             return
         for staged, target in decision.moves:
@@ -205,6 +227,7 @@ class Landing:
         if self._commit is not None:
             self._commit(decision, rows)
         self._files.put(mark, "")
+        self._published = decision.batch
         self._files.remove(folder)
         self._forget(decision.batch)
 
@@ -213,33 +236,6 @@ class Landing:
             number, _, kind = name.partition(".")
             if number.isdigit() and int(number) <= newest - _KEPT and kind in ("json", "done"):
                 self._files.remove(f"{self._journal}/{name}")
-
-    def _write(self, rows: "DataFrame", folder: str) -> None:
-        if self._file_size is not None:
-            rows = rows.repartition(*self._partition_by) if self._partition_by else rows.coalesce(1)
-        rows.write.mode("overwrite").partitionBy(*self._partition_by).parquet(folder)
-
-    def _merge(
-        self, spark: "SparkSession", base: str, staged: list[str], tails: list[str], folder: str
-    ) -> None:
-        """New rows and those of the files that grow, together."""
-        own = spark.newSession()
-        # Folder names must come back as they are: date=2026-01-01 is no date here, and 007 no number.
-        own.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
-        old = own.read.option("basePath", self._table).parquet(*(f"{self._table}/{tail}" for tail in tails))
-        new = own.read.option("basePath", base).parquet(*staged)
-        self._write(old.unionByName(new, allowMissingColumns=True), folder)
-
-    def _rows(self, spark: "SparkSession", batch: int, moves: list[tuple[str, str]]) -> dict[str, int]:
-        from pyspark.sql import functions as F
-
-        folder = f"{self._staging}/{batch}"
-        found: dict[str, int] = {}
-        for top in sorted({staged.partition("/")[0] for staged, _ in moves}):
-            counted = spark.read.parquet(f"{folder}/{top}").groupBy(F.input_file_name().alias("file")).count()
-            for row in counted.collect():
-                found[unquote(row["file"]).rpartition("/")[2]] = int(row["count"])
-        return {target: found.get(staged.rpartition("/")[2], 0) for staged, target in moves}
 
     def _parquet(self, folder: str) -> list[Found]:
         return [each for each in self._files.walk(folder) if each.path.endswith(".parquet")]

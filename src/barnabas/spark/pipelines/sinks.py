@@ -8,11 +8,12 @@ from barnabas.spark.pipelines.build import Run
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.landing import Landing
 from barnabas.spark.pipelines.landing_files import Files, files_for
+from barnabas.spark.pipelines.landing_spark import SparkTables
 from barnabas.spark.pipelines.sources import METADATA
 from barnabas.spark.pipelines.spec import ConsoleSink, FileSink, Sink, TopicSink
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["start_sink", "with_partitions"]
@@ -91,14 +92,14 @@ def _landing(sink: FileSink, run: Run, name: str, checkpoint: str) -> "Callable[
     def take(rows: "DataFrame", batch: int) -> None:
         nonlocal landing
         if landing is None:
-            files = files_for(run.spark, sink.path)
-            landing = make_landing(files, sink, name, _query_id(files_for(run.spark, checkpoint), checkpoint))
+            query = _query_id(files_for(run.spark, checkpoint), checkpoint)
+            landing = make_landing(run.spark, files_for(run.spark, sink.path), sink, name, query)
         landing.take(rows, batch)
 
     return take
 
 
-def make_landing(files: Files, sink: FileSink, writer: str, query: str) -> Landing:
+def make_landing(spark: "SparkSession", files: Files, sink: FileSink, writer: str, query: str) -> Landing:
     commit = None
     if sink.table == "delta":
         from barnabas.spark.pipelines.landing_delta import DeltaCommit
@@ -106,10 +107,12 @@ def make_landing(files: Files, sink: FileSink, writer: str, query: str) -> Landi
         commit = DeltaCommit(sink, f"{writer}/{query}").take
     return Landing(
         files,
+        SparkTables(
+            spark, sink.partition_by, one_file=sink.file_size is not None and sink.table == "parquet"
+        ),
         sink.path,
         writer=writer,
         query=query,
-        partition_by=sink.partition_by,
         file_size=sink.file_size if sink.table == "parquet" else None,
         staging=sink.staging,
         counted=sink.table == "delta",

@@ -244,6 +244,7 @@ def _source(fields: Fields, default: Cluster) -> Source:
     topics = fields.texts("topic", ()) or fields.texts("topics", ())
     pattern = fields.text("pattern", None)
     if bool(topics) == (pattern is not None):
+        fields.refuse_misspelt("topic", "topics", "pattern")
         raise fields.fault(None, "wants either topic (or topics) or pattern")
     view = fields.text("view", None)
     if view is None:
@@ -319,6 +320,7 @@ def _sinks(sections: Sequence[Fields], cluster: Cluster) -> tuple[Sink, ...]:
         taken = {sink.label for sink in sinks}
         ways = [way for way in ("topic", "parquet", "delta", "console") if fields.has(way)]
         if len(ways) != 1:
+            fields.refuse_misspelt("topic", "parquet", "delta", "console")
             raise fields.fault(None, "wants one of topic, parquet, delta and console")
         label = fields.text("name", ways[0])
         if label in taken:

@@ -21,16 +21,16 @@ _INTERVAL_S: Final = 1.0
 
 def local_folder(place: str) -> Path | None:
     """The folder that a path or a file: address means; None when it is not on this machine."""
-    from barnabas.spark.session import _local_path
+    from barnabas.spark.sessions import local_path
 
-    return _local_path(place)
+    return local_path(place)
 
 
 def is_held(checkpoint: str) -> bool:
     """Whether a process runs with this folder now."""
     import fcntl
 
-    from barnabas.spark.session import LOCK_NAME
+    from barnabas.spark.sessions import LOCK_NAME
 
     folder = local_folder(checkpoint)
     if folder is None or not (folder / LOCK_NAME).exists():

@@ -36,7 +36,7 @@ from barnabas.spark.pipelines.progress import (
 )
 from barnabas.spark.pipelines.spec import Pipeline, check_names
 from barnabas.spark.pipelines.status import StatusFile, local_folder
-from barnabas.spark.session import lock_checkpoint
+from barnabas.spark.sessions import lock_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
