@@ -121,4 +121,6 @@ def test_bytes_behind_a_slice(tmp_path: Path) -> None:
     for offset in (0, 17, 39):
         found = log.read(offset, max_bytes=1).slice
         assert found is not None
-        assert log.bytes_behind(offset, found) == (40 - offset) * found.length
+        behind = (40 - offset) * found.length
+        assert log.bytes_behind(offset, found, 10**9) == behind
+        assert 1 <= log.bytes_behind(offset, found, 1) <= behind

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.log.errors import CorruptSegment
 from barnabas.log.files import OsFiles
-from barnabas.log.scan import BatchScanner, first_batch_ending_at, header_fault, walk_batches
+from barnabas.log.scan import BatchScanner, batch_at, first_batch_ending_at, header_fault, walk_batches
 from tests.log._make import batch
 
 FILES = OsFiles()
@@ -127,6 +127,7 @@ class TestWalkingByHeaders:
         assert [(place.position, place.base_offset, place.last_offset) for place in places] == [
             (ends[number], number, number) for number in range(3)
         ]
+        assert [batch_at(FILES, file, ends[number], ends[-1]) for number in range(3)] == places
         assert [first_batch_ending_at(FILES, file, 0, ends[-1], offset, None) for offset in (0, 2, 3)] == [
             (0, ends[1], 0),
             (ends[2], ends[3], 2),
@@ -141,6 +142,8 @@ class TestWalkingByHeaders:
             if position < end:
                 with pytest.raises(CorruptSegment):
                     list(walk_batches(FILES, file, position, end))
+                with pytest.raises(CorruptSegment):
+                    batch_at(FILES, file, position, end)
                 with pytest.raises(CorruptSegment):
                     first_batch_ending_at(FILES, file, position, end, 2, None)
 

@@ -120,6 +120,11 @@ class PageCacheCare:
         self._settle()
 
     @property
+    def hot_bytes(self) -> int:
+        """How near to its partition's end a read is left to the kernel."""
+        return self._hot_bytes
+
+    @property
     def stats(self) -> PageCacheStats:
         return PageCacheStats(
             len(self._ours) * WINDOW_BYTES,

@@ -251,6 +251,8 @@ class ProducerStates:
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the oldest transaction began that is open, or whose marker may not be replicated yet."""
+        if not self._unreplicated and not self._ongoing:
+            return None
         offsets = [*self._unreplicated]
         if (ongoing := self.first_ongoing_offset) is not None:
             offsets.append(ongoing)

@@ -9,6 +9,8 @@ R2  At most PLACES_MAX are kept, the oldest go first: a reader who comes late fi
 
 from typing import Final
 
+from barnabas.log.scan import BatchPlace
+
 __all__ = ["PLACES_MAX", "ReaderPlaces"]
 
 PLACES_MAX: Final = 128
@@ -25,10 +27,11 @@ class ReaderPlaces:
     def __len__(self) -> int:
         return len(self._places)
 
-    def note(self, base_offset: int, position: int, end: int, last_offset: int) -> None:
-        """A batch begins with `base_offset` at byte `position` and goes up to `end` and `last_offset`."""
+    def note(self, place: BatchPlace) -> None:
+        """A reader who goes on will ask for this batch."""
+        position, size_bytes, base_offset, last_offset, _ = place
         places = self._places
-        places[base_offset] = (position, end, last_offset)
+        places[base_offset] = (position, position + size_bytes, last_offset)
         if len(places) > PLACES_MAX:
             del places[next(iter(places))]
 

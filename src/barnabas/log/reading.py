@@ -91,10 +91,18 @@ class ReadableLog:
                 return ReadResult(found.data, found.next_offset)
         return ReadResult(None, offset)
 
-    def bytes_behind(self, offset: int, data: FileSlice) -> int:
-        """How many bytes lie between the beginning of `data`, read from `offset`, and the end of the log."""
-        segments = self.segments.from_slot(self.segments.floor_slot(offset))
-        return sum(segment.size_bytes for segment in segments) - data.position
+    def bytes_behind(self, offset: int, data: FileSlice, enough: int) -> int:
+        """How many bytes lie between the beginning of `data`, read from `offset`, and the end of the log.
+
+        Counts no further than to `enough`.
+        """
+        segments = self.segments
+        behind = -data.position
+        for slot in range(segments.floor_slot(offset), len(segments)):
+            behind += segments[slot].size_bytes
+            if behind >= enough:
+                break
+        return behind
 
     def aborted_transactions(self, first: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions that touch offsets [first, end), by first offset."""

@@ -22,7 +22,7 @@ from barnabas.records.batch import (
     read_header,
 )
 
-__all__ = ["BatchPlace", "BatchScanner", "first_batch_ending_at", "header_fault", "walk_batches"]
+__all__ = ["BatchPlace", "BatchScanner", "batch_at", "first_batch_ending_at", "header_fault", "walk_batches"]
 
 _CHUNK_BYTES: Final = 1 << 20  # fits a second-level cache: the CRC then reads what the copy just wrote
 _WALK_BYTES: Final = 8192  # what one look at the file reads: an index interval and a header behind it
@@ -30,6 +30,7 @@ _crc32c = _crc32c_package.crc32c
 
 # base_offset, length, magic, last_offset_delta, max_timestamp
 _read_place = Struct(">qi4xb6xi8xq").unpack_from
+_new = tuple.__new__  # half the cost of calling a NamedTuple
 
 
 class BatchPlace(NamedTuple):
@@ -82,6 +83,16 @@ def walk_batches(
         yield BatchPlace(position, size_bytes, base_offset, last_offset, max_timestamp)
         at += size_bytes
         position += size_bytes
+
+
+def batch_at(files: Files, file: SharedFile, position: int, end: int) -> BatchPlace:
+    """The batch that begins at `position`, before `end`.  Raises CorruptSegment unless one does."""
+    data = _header_bytes(files, file, position, _WALK_BYTES)
+    base_offset, length, magic, delta, max_timestamp = _read_place(data)
+    size_bytes = length + LENGTH_COUNTS_FROM
+    if magic != MAGIC or size_bytes < HEADER_BYTES or size_bytes > end - position or delta < 0:
+        raise CorruptSegment(file.path, position, str(header_fault(length, magic, delta, end - position)))
+    return _new(BatchPlace, (position, size_bytes, base_offset, base_offset + delta, max_timestamp))
 
 
 def first_batch_ending_at(

@@ -24,7 +24,7 @@ from barnabas.log.files import Bytes, Files
 from barnabas.log.index import OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
 from barnabas.log.layout import INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name
 from barnabas.log.reader_places import ReaderPlaces
-from barnabas.log.scan import BatchPlace, BatchScanner, first_batch_ending_at, walk_batches
+from barnabas.log.scan import BatchPlace, BatchScanner, batch_at, first_batch_ending_at, walk_batches
 from barnabas.log.tail import TAIL_BATCHES_MAX, Tail
 from barnabas.log.txn_index import TransactionIndex
 from barnabas.records.batch import RecordBatch
@@ -295,7 +295,7 @@ class Segment:
         """The batch that begins at `position`.  Raises CorruptSegment unless one does."""
         if not 0 <= position < self.size_bytes:
             raise CorruptSegment(self.path, position, f"is not within its {self.size_bytes} bytes")
-        return next(self.walk(position))
+        return batch_at(self._files, self.file, position, self.size_bytes)
 
     def walk(self, position: int) -> Iterator[BatchPlace]:
         """The batches from boundary `position` on, by their headers, read in small pieces.
@@ -378,30 +378,35 @@ class Segment:
         if first_end - start >= max_bytes:
             end, next_offset = first_end, last_offset + 1
         elif end - start > max_bytes:
-            end, next_offset = self._boundary(start, start + max_bytes)
+            end, next_offset = self._boundary(start, first_end, start + max_bytes)
         else:
             next_offset = min(self._offset_at(end), upper_bound)  # which may lie in a gap
         return SegmentSlice(FileSlice(self.file, start, end - start), next_offset)
 
-    def _boundary(self, start: int, position: int) -> tuple[int, int]:
-        """The last batch boundary not behind `position`, which is inside the segment; at least `start`.
+    def _boundary(self, start: int, first_end: int, position: int) -> tuple[int, int]:
+        """The last batch boundary not behind `position`, with the first offset that may be found there.
 
-        With the first offset that may be found there or behind it.
+        `position` is behind the batch from `start` to `first_end`, and inside the segment.
         """
         if (boundary := self._tail.boundary(position)) >= 0:
             return boundary, self._offset_at(boundary)
         try:
-            return self._boundary_by_index(start, position)
+            if position - first_end < first_end - start:  # no room for another batch like the first
+                place = self.batch_at(first_end)
+                if first_end + place.size_bytes > position:
+                    self._places.note(place)
+                    return first_end, place.base_offset
+            return self._boundary_by_index(first_end, position)
         except CorruptSegment:
             self._mend_indexes()
-            return self._boundary_by_index(start, position)
+            return self._boundary_by_index(first_end, position)
 
     def _boundary_by_index(self, start: int, position: int) -> tuple[int, int]:
         entry = self.offset_index.floor_position(position)
         places = self.walk(start) if entry is None or entry.position <= start else self._walk_from(entry)
         # The batch that reaches beyond `position` begins at the boundary, and a reader who goes on wants it.
         place = next(place for place in places if place.position + place.size_bytes > position)
-        self._note(place)
+        self._places.note(place)
         return place.position, place.base_offset
 
     def _offset_at(self, position: int) -> int:
@@ -411,13 +416,8 @@ class Segment:
         if (before := self._tail.offset_before(position)) >= 0:
             return before + 1
         place = self.batch_at(position)
-        self._note(place)
+        self._places.note(place)
         return place.base_offset
-
-    def _note(self, place: BatchPlace) -> None:
-        self._places.note(
-            place.base_offset, place.position, place.position + place.size_bytes, place.last_offset
-        )
 
     # -- cutting -------------------------------------------------------------------------------
 

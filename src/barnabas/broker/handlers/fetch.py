@@ -11,7 +11,12 @@ from barnabas.base.errors import BarnabasError
 from barnabas.broker.context import Context
 from barnabas.broker.error_codes import code_of
 from barnabas.broker.fetch_sessions import FetchPlan, Key, Wanted
-from barnabas.broker.old_formats import FIRST_BATCH_VERSION, check_codec, legacy_records
+from barnabas.broker.old_formats import (
+    FIRST_BATCH_VERSION,
+    FIRST_ZSTD_VERSION,
+    check_codec,
+    legacy_records,
+)
 from barnabas.log.partition_log import ReadResult
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.messages.fetch import (
@@ -78,34 +83,29 @@ class _Attempt:
         urgent = False
         self._results = results = {}
         for key, wanted in self._plan.wanted.items():
-            data = self._read_one(wanted, left, min_one_batch=total == 0)
-            results[key] = data
-            urgent = urgent or data.error_code != 0 or data.diverging_epoch is not None
-            size = len(data.records) if data.records else 0
-            total += size
-            left = max(left - size, 0)
+            results[key] = data = self._read_one(wanted, left, total == 0)
+            if data.records:
+                size = len(data.records)
+                total += size
+                left = left - size if left > size else 0
+            elif data.error_code or data.diverging_epoch is not None:
+                urgent = True
         return urgent or total >= self._request.min_bytes
 
-    def _read_one(self, wanted: Wanted, left: int, *, min_one_batch: bool) -> PartitionData:
-        partition = self._find(wanted)
-        if isinstance(partition, ErrorCode):
-            return self._failed(wanted, partition)
-        try:
-            return self._read_partition(partition, wanted, left, min_one_batch)
-        except BarnabasError as error:
-            return self._failed(wanted, code_of(error), partition)
-
-    def _find(self, wanted: Wanted) -> Partition | ErrorCode:
+    def _read_one(self, wanted: Wanted, left: int, min_one_batch: bool) -> PartitionData:
         services = self._ctx.services
         if self._ctx.version >= FIRST_TOPIC_ID_VERSION:
             topic = services.image.topics_by_id.get(wanted.topic_id)
             if topic is None:
-                return ErrorCode.UNKNOWN_TOPIC_ID
+                return self._failed(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
             wanted.topic = topic.name
         partition = services.partitions.get(wanted.topic, wanted.partition)
         if partition is None:
-            return services.partitions.absence(wanted.topic, wanted.partition)
-        return partition
+            return self._failed(wanted, services.partitions.absence(wanted.topic, wanted.partition))
+        try:
+            return self._read_partition(partition, wanted, left, min_one_batch)
+        except BarnabasError as error:
+            return self._failed(wanted, code_of(error), partition)
 
     def _read_partition(
         self, partition: Partition, wanted: Wanted, left: int, min_one_batch: bool
@@ -115,28 +115,29 @@ class _Attempt:
             diverging = self._divergence(partition, wanted)
             if diverging is not None:
                 return diverging
-        log = partition.log
-        read = self._read_records(partition, wanted.fetch_offset, min(wanted.max_bytes, left), min_one_batch)
+        log, version = partition.log, self._ctx.version
+        offset, max_bytes = wanted.fetch_offset, min(wanted.max_bytes, left)
+        read = self._read_records(partition, offset, max_bytes, min_one_batch)
         records: Buffer = b""
         if read.slice is not None:
-            behind = log.bytes_behind(wanted.fetch_offset, read.slice)
-            records = self._ctx.services.page_cache.reading(read.slice, behind)
+            page_cache = self._ctx.services.page_cache
+            behind = log.bytes_behind(offset, read.slice, page_cache.hot_bytes)
+            records = page_cache.reading(read.slice, behind)
         aborted: list[AbortedTransaction] | None = None
         if self._committed_only:
             aborted = [
                 AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
-                for txn in log.aborted_transactions(wanted.fetch_offset, read.next_offset)
+                for txn in log.aborted_transactions(offset, read.next_offset)
             ]
-        check_codec(log.config.codec, self._ctx.version)
-        if self._ctx.version < FIRST_BATCH_VERSION:
+        if version < FIRST_ZSTD_VERSION:
+            check_codec(log.config.codec, version)
+        if version < FIRST_BATCH_VERSION:
             # Control batches are invisible to these readers, who would ask for the same offset for ever.
             while read.slice is not None:
-                records = legacy_records(read.slice, self._ctx.version, wanted.fetch_offset)
+                records = legacy_records(read.slice, version, offset)
                 if records:
                     break
-                read = self._read_records(
-                    partition, read.next_offset, min(wanted.max_bytes, left), min_one_batch
-                )
+                read = self._read_records(partition, read.next_offset, max_bytes, min_one_batch)
         return PartitionData(
             partition_index=wanted.partition,
             error_code=0,
@@ -198,9 +199,10 @@ class _Attempt:
         topics: list[FetchableTopicResponse] = []
         current: FetchableTopicResponse | None = None
         last: object = None
+        hints: set[int] = set()
         for key, data in self._results.items():
             wanted = plan.wanted[key]
-            news = wanted.has_news(data) if session is not None else True
+            news = session is None or wanted.has_news(data)
             if plan.incremental and not news:
                 continue
             if current is None or key[0] != last:
@@ -210,11 +212,16 @@ class _Attempt:
             current.partitions.append(data)
             if session is not None and data.records:
                 session.served(key)
-        return FetchResponse(session_id=plan.session_id, responses=topics, node_endpoints=self._endpoints())
+            if data.current_leader is not None:
+                hints.add(data.current_leader.leader_id)
+        return FetchResponse(
+            session_id=plan.session_id,
+            responses=topics,
+            node_endpoints=self._endpoints(hints) if hints else [],
+        )
 
-    def _endpoints(self) -> list[NodeEndpoint]:
+    def _endpoints(self, leaders: set[int]) -> list[NodeEndpoint]:
         """Addresses of the leaders that the partitions' hints name."""
-        leaders = {data.current_leader.leader_id for data in self._results.values() if data.current_leader}
         endpoints = []
         for leader in sorted(leaders):
             broker = self._ctx.services.image.brokers.get(leader)
