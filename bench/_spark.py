@@ -145,7 +145,7 @@ class Driver:
 
 
 def serve(side: str, given: Mapping[str, Any]) -> None:
-    from barnabas.spark.session import session
+    from barnabas.spark.sessions import session
 
     spark = session("barnabas-bench", MASTER, **given["spark"])
     driver = Driver(side, spark, given["bootstrap"])

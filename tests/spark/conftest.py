@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.spark.session import session
+from barnabas.spark.sessions import session
 from barnabas.testing.broker import Broker
 from tests.spark._kit import Topics
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from barnabas.spark.errors import SparkPartError as SparkPartError
     from barnabas.spark.errors import one_sentence as one_sentence
     from barnabas.spark.kafka_alias import as_kafka as as_kafka
-    from barnabas.spark.session import register as register
-    from barnabas.spark.session import session as session
+    from barnabas.spark.sessions import register as register
+    from barnabas.spark.sessions import session as session
 
 __all__ = [
     "DataLoss",
@@ -37,8 +37,8 @@ _HOMES = {
     "SparkPartError": "barnabas.spark.errors",
     "as_kafka": "barnabas.spark.kafka_alias",
     "one_sentence": "barnabas.spark.errors",
-    "register": "barnabas.spark.session",
-    "session": "barnabas.spark.session",
+    "register": "barnabas.spark.sessions",
+    "session": "barnabas.spark.sessions",
 }
 
 

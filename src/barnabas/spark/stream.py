@@ -52,10 +52,16 @@ log = logging.getLogger(__name__)
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads partitions as they grow."""
 
-    def __init__(self, options: SourceOptions, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        *,
+        lookup: Lookup | None = None,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._options = options
         self._monotonic_s = monotonic_s
-        self._lookup = Lookup(options)
+        self._lookup = lookup or Lookup(options)
         self._initial: StreamOffset | None = None
         self._latest: Positions = {}
         self._is_available_now = False

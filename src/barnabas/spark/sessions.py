@@ -17,7 +17,7 @@ from barnabas.spark.errors import SparkPartError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DEFAULT_MASTER", "lock_checkpoint", "register", "session", "session_settings"]
+__all__ = ["DEFAULT_MASTER", "local_path", "lock_checkpoint", "register", "session", "session_settings"]
 
 DEFAULT_MASTER: Final = "local[*,4]"
 LOCK_NAME: Final = ".barnabas.lock"
@@ -42,7 +42,7 @@ _locks: dict[Path, IO[str]] = {}
 
 def session_settings(checkpoint: str | os.PathLike[str] | None = None) -> dict[str, str]:
     """The settings of `session` for a checkpoint there (None: on the local disk, place not known yet)."""
-    if checkpoint is None or _local_path(checkpoint) is not None:
+    if checkpoint is None or local_path(checkpoint) is not None:
         return {**_ALWAYS, **_LOCAL_FILES}
     return dict(_ALWAYS)
 
@@ -105,7 +105,7 @@ def _why_no_session(error: Exception) -> str:
     return f"no Spark session came about: {one_sentence(error)}"
 
 
-def _local_path(place: str | os.PathLike[str]) -> Path | None:
+def local_path(place: str | os.PathLike[str]) -> Path | None:
     """The folder that a path or a file: address means; None when it is somewhere else."""
     text = os.fspath(place)
     parts = urlsplit(text)
@@ -119,7 +119,7 @@ def lock_checkpoint(checkpoint: str | os.PathLike[str]) -> None:
 
     The lock ends with the process, also when it is killed.  Raises SparkPartError when another holds it.
     """
-    folder = _local_path(checkpoint)
+    folder = local_path(checkpoint)
     if folder is None:
         return
     folder = folder.absolute()

@@ -1,0 +1,55 @@
+"""The word "kafka" taken for "barnabas" in this process."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+from barnabas.spark import as_kafka
+
+KINDS = [DataFrameReader, DataFrameWriter, DataStreamReader, DataStreamWriter]
+
+
+class Java:
+    """Stands where the reader or writer of the JVM stands: notes the format it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def format(self, name: str) -> "Java":
+        self.told.append(name)
+        return self
+
+
+@pytest.fixture
+def alias() -> Iterator[None]:
+    as_kafka()
+    yield
+    as_kafka(undo=True)
+
+
+def told(kind: type, name: str) -> list[str]:
+    made: object = object.__new__(kind)
+    java = Java()
+    for attribute in ("_jreader", "_jwrite"):
+        setattr(made, attribute, java)
+    assert kind.format(made, name) is made  # type: ignore[attr-defined]  # all four have it
+    return java.told
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("alias")
+def test_kafka_is_barnabas_and_all_else_stays(kind: type) -> None:
+    as_kafka()  # a second time changes nothing
+    assert told(kind, "kafka") == ["barnabas"]
+    assert told(kind, "Kafka") == ["barnabas"]
+    assert told(kind, "parquet") == ["parquet"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_can_be_undone(kind: type) -> None:
+    as_kafka()
+    as_kafka(undo=True)
+    as_kafka(undo=True)
+    assert told(kind, "kafka") == ["kafka"]

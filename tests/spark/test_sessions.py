@@ -1,0 +1,74 @@
+"""Settings of a session, and the lock of a checkpoint."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.spark.errors import SparkPartError
+from barnabas.spark.sessions import LOCK_NAME, lock_checkpoint, session_settings
+
+RAW = "spark.hadoop.fs.file.impl"
+
+
+class TestSettings:
+    def test_local_checkpoints_use_the_plain_file_system(self, tmp_path: Path) -> None:
+        for place in (None, tmp_path, str(tmp_path), f"file://{tmp_path}", f"file:{tmp_path}"):
+            assert session_settings(place)[RAW] == "org.apache.hadoop.fs.RawLocalFileSystem"
+
+    def test_others_do_not(self) -> None:
+        for place in ("hdfs://name/x", "s3a://bucket/x"):
+            assert RAW not in session_settings(place)
+            assert session_settings(place)["spark.python.unix.domain.socket.enabled"] == "true"
+
+
+class TestLock:
+    def test_one_process_may_take_it_again(self, tmp_path: Path) -> None:
+        lock_checkpoint(tmp_path / "a")
+        lock_checkpoint(f"file://{tmp_path}/a")
+        assert (tmp_path / "a" / LOCK_NAME).exists()
+
+    def test_elsewhere_there_is_none(self) -> None:
+        lock_checkpoint("hdfs://nowhere/x")
+
+    @pytest.mark.slow
+    def test_another_process_is_refused_until_the_first_ends(self, tmp_path: Path) -> None:
+        code = (
+            "import sys\nfrom barnabas.spark.sessions import lock_checkpoint\n"
+            "lock_checkpoint(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
+        )
+        folder = tmp_path / "b"
+        with subprocess.Popen(
+            [sys.executable, "-c", code, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "held\n"
+            with pytest.raises(
+                SparkPartError, match=f"^the checkpoint {folder} is in use by another process"
+            ):
+                lock_checkpoint(folder)
+            other.kill()
+            other.wait()
+        lock_checkpoint(folder)
+
+
+@pytest.mark.slow
+def test_no_java_is_one_sentence(tmp_path: Path) -> None:
+    code = (
+        "from barnabas.spark import session, one_sentence\n"
+        "try:\n    session()\nexcept Exception as error:\n    print(one_sentence(error))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == (
+        "Spark needs Java 17 or newer, and no java is on the path; install it or set JAVA_HOME\n"
+    )
