@@ -87,6 +87,14 @@ class TestRepeats:
         sequences.acknowledge(first, 1)
         assert sequences.may_send(make_batch(2))
 
+    def test_unless_brokers_take_none_but_0_for_the_first(self) -> None:
+        sequences = started()
+        sequences.first_is_checked = True
+        (first,) = assigned(sequences, 1)
+        assert sequences.may_send(make_batch(2))
+        first.attempts = 1
+        assert not sequences.may_send(make_batch(2))
+
     @pytest.mark.parametrize(
         ("code", "again"),
         [

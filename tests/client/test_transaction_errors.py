@@ -1,7 +1,7 @@
 """Which refusals end a transaction and which end its producer, for transactions V1 and V2 (as Java 4.3)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from barnabas.protocol.messages.api_versions import ApiVersionsResponse, Finaliz
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.produce import PartitionProduceResponse
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -30,6 +31,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from barnabas.protocol.schema import Message
+from barnabas.records.batch import RecordBatch
 from tests.client._fake import Answer
 from tests.client._kit import settings_for
 from tests.client._produce_fake import ProduceFake, refuse
@@ -124,7 +126,7 @@ class TransactionFake(ProduceFake):
 Step = Callable[[Producer], Awaitable[Any]]
 
 
-def played(level: int, step: Step, **refusals: ErrorCode) -> TransactionFake:
+def played(level: int, step: Step, script: Sequence[object] = (), **refusals: ErrorCode) -> TransactionFake:
     """Runs `step` in an open transaction; the broker refuses the requests named."""
 
     async def main() -> TransactionFake:
@@ -136,6 +138,7 @@ def played(level: int, step: Step, **refusals: ErrorCode) -> TransactionFake:
                 broker.refusals = {ApiKey[name]: code for name, code in refusals.items()}
                 if (code := broker.refusals.pop(ApiKey.PRODUCE, None)) is not None:
                     broker.script = [refuse(code)]
+                broker.script += script
                 await step(producer)
             return broker
 
@@ -302,6 +305,26 @@ def test_v1_keeps_below_the_versions_that_mean_v2() -> None:
     broker = played(V1, step)
     assert broker.versions_of(ApiKey.PRODUCE) == [11]
     assert broker.versions_of(ApiKey.END_TXN) == broker.versions_of(ApiKey.TXN_OFFSET_COMMIT) == [4]
+
+
+def test_v2_sends_on_while_the_first_batch_is_under_way_and_keeps_the_order_when_it_is_refused() -> None:
+    async def step(producer: Producer) -> None:
+        # One batch a record: the first waits for its turn, the others come too early.
+        sent = [await producer.send("t", b"%d" % number + bytes(20_000)) for number in range(4)]
+        for future in sent:
+            await future
+        await producer.commit_transaction()
+
+    def in_order(partition: int, batch: RecordBatch) -> PartitionProduceResponse | None:
+        if batch.base_sequence == len(broker_batches):
+            broker_batches.append(batch)
+            return None
+        return PartitionProduceResponse(error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, base_offset=-1)
+
+    broker_batches: list[RecordBatch] = []
+    first = [refuse(ErrorCode.NOT_ENOUGH_REPLICAS)]
+    broker = played(V2, step, script=[*first, *[in_order] * 20])
+    assert [(value or b"")[:1] for value in broker.values()] == [b"0", b"1", b"2", b"3"]
 
 
 def test_a_batch_that_finds_the_last_transaction_still_ending_goes_again_soon() -> None:

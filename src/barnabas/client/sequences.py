@@ -13,7 +13,8 @@ S3  a batch given up without knowing whether it was written leaves its partition
 S4  after a refusal that leaves a gap the epoch rises at once, and the unanswered batches of that partition
     are numbered anew from 0; other partitions move to the new epoch once nothing of theirs is unanswered
 S5  the first batch of a partition under a new name goes alone: a broker that does not know the name takes
-    any number for the first, and would write a later batch although an earlier one was refused
+    any number for the first, and would write a later batch although an earlier one was refused.  In
+    transactions V2 brokers take none but 0 for the first (KIP-890), so there it need not (`first_is_checked`)
 S6  what lies before an acknowledged number of the same epoch is written, if it may have been at all,
     whatever the broker says later
 
@@ -67,6 +68,7 @@ class Sequences:
 
     def __init__(self) -> None:
         self.identity = NO_ID
+        self.first_is_checked = False
         self._partitions: dict[tuple[str, int], _Partition] = {}
         self._restarting: set[tuple[str, int]] = set()
         self._unresolved: set[tuple[str, int]] = set()
@@ -103,7 +105,9 @@ class Sequences:
         if not batch.has_sequence:
             is_behind = partition.identity != self.identity and bool(partition.unanswered)
             is_repeating = any(each.attempts for each in partition.unanswered)
-            is_first_under_way = partition.acked == _NONE and bool(partition.unanswered)
+            is_first_under_way = (
+                partition.acked == _NONE and bool(partition.unanswered) and not self.first_is_checked
+            )
             return not (is_behind or is_repeating or is_first_under_way or partition.unresolved is not None)
         return partition.unanswered[0] is batch
 

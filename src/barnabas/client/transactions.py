@@ -161,7 +161,7 @@ class Transactions:
             if self._state is not State.READY:
                 raise Misuse(f"a transaction cannot begin: the producer {self._state.value}")
             self._error = None
-            self._is_v2 = requests.speaks_v2(self._network)
+            self._is_v2 = self._sequences.first_is_checked = requests.speaks_v2(self._network)
             self._state = State.OPEN
             self._sender.open_gate(True)
 
