@@ -36,5 +36,7 @@ FACTS = Facts(
 )
 
 
-def outcome(counted: int = 12_345, rows: int | None = 12_345, stopped: bool = False) -> Outcome:
-    return Outcome(FACTS, FACTS, 1.26, counted, rows, stopped)
+def outcome(
+    counted: int = 12_345, rows: int | None = 12_345, stopped: bool = False, repeated: int = 0
+) -> Outcome:
+    return Outcome(FACTS, FACTS, 1.26, counted, repeated, rows, stopped)

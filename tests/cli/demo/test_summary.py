@@ -13,20 +13,21 @@ def test_the_sums_and_that_they_agree() -> None:
     assert summary(outcome()) == [
         "in       12,345 orders, 2.9 MB, in 65 s (189/s)",
         "work     Spark SQL: 12,000 rows in 42 batches, lag at worst 1.3 s",
-        "out      210 rows to the topic revenue",
+        "out      210 rows to the topic sales",
         "out      12,345 rows in 7 Parquet files, 120.6 KB",
-        "check    every order is in the results and the files exactly once",
+        "check    every order is in the topic and in the files exactly once",
     ]
 
 
 def test_what_does_not_agree_is_said() -> None:
     assert summary(outcome(counted=12_000, stopped=True))[-1] == (
-        "check    stopped on the way: 12,000 of 12,345 orders are in the results"
+        "check    stopped on the way: 12,000 of 12,345 orders are in the topic"
     )
-    assert summary(outcome(counted=12_000))[-1] == (
-        "check    12,000 of 12,345 orders are in the results, and all should be"
+    assert summary(outcome(counted=12_000, repeated=3))[-1] == (
+        "check    12,000 of 12,345 orders are in the topic, 3 of them again, 12,345 in files"
     )
     assert not outcome(rows=12_344).is_exact
+    assert not outcome(repeated=1).is_exact
 
 
 def test_it_tells_a_person_where_to_look_next(capsys: pytest.CaptureFixture[str]) -> None:

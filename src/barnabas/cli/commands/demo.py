@@ -109,7 +109,7 @@ def _show(as_json: bool) -> "Show":
 def _job_maker(spark: bool | None, show: "Show") -> "JobMaker":
     """Chooses the job; where Spark cannot run, one sentence says why.  Raises DemoFailed if it was wanted."""
     from barnabas.cli.demo.jobs import PythonJob
-    from barnabas.cli.demo.run import ORDERS, REVENUE, DemoFailed
+    from barnabas.cli.demo.run import ORDERS, SALES, DemoFailed
     from barnabas.cli.demo.spark_job import SparkJob, what_is_missing
 
     missing = None if spark is False else what_is_missing()
@@ -118,8 +118,8 @@ def _job_maker(spark: bool | None, show: "Show") -> "JobMaker":
     if missing is not None:
         show.note(f"{missing}.  The job runs as a consumer in Python instead.")
     if spark is False or missing is not None:
-        return lambda address, folder: PythonJob(address, ORDERS, REVENUE)
-    return lambda address, folder: SparkJob(address, folder, ORDERS, REVENUE)
+        return lambda address, folder: PythonJob(address, ORDERS, SALES)
+    return lambda address, folder: SparkJob(address, folder, ORDERS, SALES)
 
 
 @contextlib.contextmanager

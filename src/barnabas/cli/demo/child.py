@@ -44,6 +44,8 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd=folder,
+                # Spark starts many Pythons; without cached byte code each would compile every module anew.
+                env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
                 start_new_session=True,
             )
         self._reader = threading.Thread(target=self._read, name=f"{name}-lines", daemon=True)

@@ -1,22 +1,22 @@
 """What a job on the orders tells while it runs, and the job for machines without Java.
 
-A job reads the topic of orders and writes revenue by region to another.  The one here is a consumer and a
-producer of our client; the one on Spark is in spark_job.py.
+A job reads the topic of orders and writes a sale with its total to another.  The one here is a consumer and
+a producer of our client; the one on Spark is in spark_job.py.
 """
 
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from barnabas.records.record import Record
 
-__all__ = ["GROUP", "Job", "JobProgress", "PythonJob", "RegionTotals"]
+__all__ = ["GROUP", "Job", "JobProgress", "PythonJob", "sale"]
 
-GROUP: Final = "demo-revenue"
+GROUP: Final = "demo-sales"
 _POLL_S: Final = 0.25
 
 
@@ -48,30 +48,19 @@ class Job(Protocol):
     def stop(self) -> None: ...
 
 
-class RegionTotals:
-    """Orders and revenue by region; what has changed is given once."""
-
-    def __init__(self) -> None:
-        self._totals: dict[str, tuple[int, float]] = {}
-
-    def add(self, orders: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Counts the orders and gives the new totals of the regions they are from."""
-        changed = dict.fromkeys(order["region"] for order in orders)
-        for order in orders:
-            count, revenue = self._totals.get(order["region"], (0, 0.0))
-            self._totals[order["region"]] = (count + 1, revenue + order["quantity"] * order["unit_price"])
-        return [
-            {
-                "region": region,
-                "orders": self._totals[region][0],
-                "revenue": round(self._totals[region][1], 2),
-            }
-            for region in changed
-        ]
+def sale(order: Mapping[str, Any]) -> dict[str, Any]:
+    """What becomes of one order; the SQL of the Spark job says the same."""
+    total = round(order["quantity"] * order["unit_price"], 2)
+    return {
+        "order_id": order["order_id"],
+        "region": order["region"],
+        "product": order["product"],
+        "total": total,
+    }
 
 
 class PythonJob:
-    """Revenue by region with a consumer group and a producer, on a thread of its own."""
+    """Sales with a consumer group and a producer, on a thread of its own."""
 
     title = "Python consumer"
 
@@ -105,7 +94,6 @@ class PythonJob:
 
         there = {"bootstrap.servers": self._address, "bootstrap.timeout.ms": "0"}
         reading = {"group.id": GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
-        totals = RegionTotals()
         try:
             with (
                 Producer(there) as producer,
@@ -117,24 +105,24 @@ class PythonJob:
                     if not records:
                         continue
                     began = time.monotonic()
-                    changed = totals.add([json.loads(record.value or b"{}") for record in records])
-                    for row in changed:
+                    for record in records:
+                        row = sale(json.loads(record.value or b"{}"))
                         producer.send(self._target, json.dumps(row).encode(), row["region"].encode())
                     producer.flush()
                     consumer.commit()
                     lag = sum(left or 0 for left in consumer.lag().values())
-                    self._count(records, len(changed), lag, time.monotonic() - began)
+                    self._count(records, lag, time.monotonic() - began)
         except Exception as error:  # raised by `check`, on the thread that looks after all
             self._failure = error
 
-    def _count(self, records: "list[Record]", written: int, lag: int, took_s: float) -> None:
+    def _count(self, records: "list[Record]", lag: int, took_s: float) -> None:
         before = self._progress
         age_s = max(time.time() - min(record.timestamp for record in records) / 1000, 0.0)
         self._progress = replace(
             before,
             state="running",
             rows_in=before.rows_in + len(records),
-            rows_out=before.rows_out + written,
+            rows_out=before.rows_out + len(records),
             rows_per_s=len(records) / max(took_s, _POLL_S),
             batches=before.batches + 1,
             batch_ms=took_s * 1000,

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from barnabas.cli.demo.jobs import Job
     from barnabas.cli.demo.show import Show
 
-__all__ = ["ORDERS", "PREFERRED_PORT", "REVENUE", "Demo", "DemoFailed", "Outcome", "Plan"]
+__all__ = ["ORDERS", "PREFERRED_PORT", "SALES", "Demo", "DemoFailed", "Outcome", "Plan"]
 
 ORDERS: Final = "orders"
-REVENUE: Final = "revenue"
+SALES: Final = "sales"
 PARTITIONS: Final = 3
 PREFERRED_PORT: Final = 9092
 _TICK_S: Final = 0.25
@@ -68,13 +68,16 @@ class Outcome:
     """The last moment at full flow, for the picture."""
     worst_lag_s: float
     counted: int
-    """Orders in the results: all of them, each once, when it equals facts.orders."""
+    """Different orders among the sales; all of them when it equals facts.orders."""
+    repeated: int
+    """Sales of orders that had one already."""
     landed_rows: int | None
     was_stopped: bool
 
     @property
     def is_exact(self) -> bool:
-        return self.counted == self.facts.orders and self.landed_rows in (None, self.facts.orders)
+        orders = self.facts.orders
+        return self.counted == orders and self.repeated == 0 and self.landed_rows in (None, orders)
 
     def json(self) -> dict[str, Any]:
         facts, landing = self.facts, self.facts.landing
@@ -88,6 +91,7 @@ class Outcome:
             "batches": facts.batches,
             "worst_lag_seconds": round(self.worst_lag_s, 3),
             "counted": self.counted,
+            "repeated": self.repeated,
             "parquet": None
             if landing is None
             else {"files": landing.files, "bytes": landing.size_bytes, "rows": self.landed_rows},
@@ -125,9 +129,9 @@ class Demo:
                 return None
             self._show.note(f"broker   {address}, embedded store, data in {self._folder}")
             self._create_topics(address)
-            self._show.note(f"topics   {ORDERS} ({PARTITIONS} partitions), {REVENUE}")
+            self._show.note(f"topics   {ORDERS} ({PARTITIONS} partitions), {SALES}")
             feed = self._start_feed(stack, address)
-            results = Results(address, REVENUE)
+            results = Results(address, SALES)
             results.start()
             stack.callback(results.stop)
             job = self._make_job(address, self._folder)
@@ -167,7 +171,7 @@ class Demo:
 
         with Admin({"bootstrap.servers": address}) as admin:
             admin.create_topic(ORDERS, PARTITIONS)
-            admin.create_topic(REVENUE, 1)
+            admin.create_topic(SALES, PARTITIONS)
 
     def _start_feed(self, stack: ExitStack, address: str) -> Feed:
         from barnabas.client.producer import Producer
@@ -200,10 +204,11 @@ class Demo:
         feed.stop()
         facts = self._drain(facts, started, feed, job, results)
         job.stop()
-        counted = sum(row["orders"] for row in results.rows.values())
         rows = None if facts.landing is None else _rows_landed(self._landing)
         was_stopped = self._stopping.is_set()
-        return Outcome(facts, highlight, self._worst_lag_s, counted, rows, was_stopped)
+        return Outcome(
+            facts, highlight, self._worst_lag_s, results.orders, results.repeated, rows, was_stopped
+        )
 
     def _drain(self, facts: Facts, started: float, feed: Feed, job: "Job", results: Results) -> Facts:
         """Lets the job catch up with the last order."""
@@ -213,9 +218,7 @@ class Demo:
             moment = self._moment(facts, time.monotonic() - started, 0.0, feed, job, results)
             facts = replace(moment, state="draining")
             self._show.update(facts)
-            if sum(row["orders"] for row in results.rows.values()) >= feed.acknowledged and (
-                facts.rows_in >= feed.acknowledged
-            ):
+            if results.orders >= feed.acknowledged and facts.rows_in >= feed.acknowledged:
                 break
             self._stopping.wait(_TICK_S / 2)
         return facts
@@ -252,7 +255,7 @@ class Demo:
             lag_messages=max(orders - told.rows_in, 0),
             lag_seconds=lag_s,
             landing=landed(self._landing) if self._landing.exists() else before.landing,
-            results=list(results.rows.values()),
+            results=results.rows,
             latest=list(feed.latest),
         )
         remember(self._history, facts)

@@ -99,7 +99,7 @@ def _flows(facts: "Facts") -> "Table":
     )
     table.add_row(
         "[green]out[/]",
-        "topic revenue",
+        "topic sales",
         f"{facts.rows_out:,} rows",
         f"[bold]{facts.rows_out_per_s:,.0f}/s[/]",
     )

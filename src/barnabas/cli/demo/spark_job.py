@@ -1,7 +1,7 @@
 """The job of the demo on Spark: a pipeline file, run as any other by `barnabas pipeline run`.
 
-Two pipelines in one driver read the orders: `revenue` counts and sums by region into a topic, `lake` lands
-every order with its total as Parquet.  What they tell of themselves are the JSON lines of the command.
+Orders go through SQL to two sinks, a topic and Parquet files, each exactly once.  What the pipeline tells of
+itself are the JSON lines of the command.
 """
 
 import json
@@ -15,38 +15,25 @@ from barnabas.cli.demo.jobs import JobProgress
 
 __all__ = ["SparkJob", "SparkProgress", "pipeline_file", "what_is_missing"]
 
-_PIPELINES: Final = ("revenue", "lake")
+_SINKS: Final = 2
+_RESTARTS_MAX: Final = 3
 _FILE: Final = """\
-# The pipelines of `barnabas demo`.  Run them yourself: barnabas pipeline run {name}
+# The pipeline of `barnabas demo`.  Run it yourself: barnabas pipeline run {name}
+name: sales
+kind: transform
 bootstrap: {address}
-
-pipelines:
-  - name: revenue
-    kind: transform
-    source:
-      topic: {source}
-      format: json
-      schema: {schema}
-    sql: |
-      SELECT region, count(*) AS orders, round(sum(quantity * unit_price), 2) AS revenue
-      FROM {source} GROUP BY region
-    output: update
-    trigger: 500ms
-    sink:
-      topic: {target}
-      key: region
-
-  - name: lake
-    kind: land
-    source:
-      topic: {source}
-      format: json
-      schema: {schema}
-    sql: |
-      SELECT *, quantity * unit_price AS total FROM {source}
-    trigger: 2s
-    sink:
-      parquet: {landing}
+source:
+  topic: {source}
+  format: json
+  schema: {schema}
+sql: |
+  SELECT order_id, region, product, round(quantity * unit_price, 2) AS total
+  FROM {source}
+trigger: 500ms
+sinks:
+  - topic: {target}
+    key: region
+  - parquet: {landing}
 """
 _SCHEMA: Final = (
     "order_id string, customer_id int, customer string, region string, product string, category string, "
@@ -85,45 +72,47 @@ class SparkProgress:
         self._batches: dict[str, int] = {}
 
     def take(self, line: str) -> None:
-        """One line; what is no progress of a pipeline is passed over."""
+        """One line; what is no progress of a part is passed over."""
         try:
             told = json.loads(line)
         except ValueError:
             return
-        if not isinstance(told, dict) or "pipeline" not in told or "state" not in told:
+        if not isinstance(told, dict) or "part" not in told or "state" not in told:
             return
-        name = told["pipeline"]
+        part = told["part"]
         with self._lock:
-            before = self._parts.get(name)
+            before = self._parts.get(part)
             if told.get("rows_in") and (before is None or told.get("batch_id") != before.get("batch_id")):
-                self._batches[name] = self._batches.get(name, 0) + 1
-            self._parts[name] = told
+                self._batches[part] = self._batches.get(part, 0) + 1
+            self._parts[part] = told
 
     def now(self) -> JobProgress:
-        """Both pipelines as one job: as far as the one that is behind, its lag the worse of both."""
+        """Both sinks as one job: as far as the one that is behind, its lag the worse of both."""
         with self._lock:
-            parts, batches = dict(self._parts), dict(self._batches)
-        if len(parts) < len(_PIPELINES):
+            told = [part for name, part in self._parts.items() if "." in name]
+            batches = dict(self._batches)
+            states = {part["state"] for part in self._parts.values()}
+        if "waiting" in states:
+            return JobProgress(state="Spark tries again")
+        if len(batches) < _SINKS:
             return JobProgress(state="Spark starts")
-        told = list(parts.values())
-        is_working = all(batches.get(name) for name in _PIPELINES)
-        states = {part["state"] for part in told}
-        state = "running" if states == {"running"} else next(iter(sorted(states - {"running"})))
         return JobProgress(
-            state=state if is_working or state not in ("running", "starting") else "Spark starts",
+            state="running" if states <= {"running", "starting"} else sorted(states)[0],
             rows_in=min(part.get("rows_total") or 0 for part in told),
             rows_per_s=min(part.get("rows_per_s_in") or 0.0 for part in told),
-            batches=sum(batches.values()) if is_working else 0,
+            batches=sum(batches.values()),
             batch_ms=max(part.get("batch_ms") or 0.0 for part in told),
-            lag_messages=max((part.get("lag_messages") or 0 for part in told), default=None),
-            lag_seconds=max((part.get("lag_seconds") or 0.0 for part in told), default=None),
+            lag_messages=max(part.get("lag_messages") or 0 for part in told),
+            lag_seconds=max(part.get("lag_seconds") or 0.0 for part in told),
         )
 
     def failure(self) -> str | None:
+        """Why there is nothing to wait for; None as long as there is."""
         with self._lock:
             for name, part in self._parts.items():
-                if part["state"] == "failed":
-                    return f"pipeline {name}: {part.get('last_error')}"
+                gave_up = (part.get("restarts") or 0) >= _RESTARTS_MAX and part["state"] == "waiting"
+                if part["state"] == "failed" or gave_up:
+                    return f"the pipeline {name} does not run: {part.get('last_error')}"
         return None
 
 

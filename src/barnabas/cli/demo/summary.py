@@ -29,7 +29,7 @@ def summary(outcome: "Outcome") -> list[str]:
         f"({per_s:,.0f}/s)",
         f"work     {facts.engine}: {facts.rows_in:,} rows in {facts.batches:,} batches, "
         f"lag at worst {outcome.worst_lag_s:.1f} s",
-        f"out      {facts.rows_out:,} rows to the topic revenue",
+        f"out      {facts.rows_out:,} rows to the topic sales",
     ]
     if facts.landing is not None and outcome.landed_rows is not None:
         lines.append(
@@ -43,11 +43,14 @@ def summary(outcome: "Outcome") -> list[str]:
 def _verdict(outcome: "Outcome") -> str:
     facts = outcome.facts
     if outcome.is_exact:
-        where = "the results" if outcome.landed_rows is None else "the results and the files"
+        where = "the topic" if outcome.landed_rows is None else "the topic and in the files"
         return f"every order is in {where} exactly once"
     if outcome.was_stopped:
-        return f"stopped on the way: {outcome.counted:,} of {facts.orders:,} orders are in the results"
-    return f"{outcome.counted:,} of {facts.orders:,} orders are in the results, and all should be"
+        return f"stopped on the way: {outcome.counted:,} of {facts.orders:,} orders are in the topic"
+    return (
+        f"{outcome.counted:,} of {facts.orders:,} orders are in the topic, "
+        f"{outcome.repeated:,} of them again, {outcome.landed_rows or 0:,} in files"
+    )
 
 
 def print_summary(outcome: "Outcome", kept: Path | None, *, as_json: bool) -> None:
