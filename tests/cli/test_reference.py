@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.cli.main import COMMANDS
 from barnabas.cli.reference import PAGES, write_pages
+from barnabas.protocol.api import API
 
 COMMITTED = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -36,6 +37,13 @@ def test_nothing_else_is_in_the_folder() -> None:
 def test_every_command_is_described() -> None:
     page = PAGES["commands.md"]()
     assert all(f"## barnabas {name}\n" in page for name in COMMANDS)
+
+
+def test_the_wire_page_tells_what_is_served_and_what_is_not() -> None:
+    page = PAGES["wire.md"]()
+    assert "| 0 | Produce | 0-13 | 0-13 | quotas (throttle is 0) |" in page
+    assert "| 17 | SaslHandshake | not served | 0-1 |  |" in page
+    assert page.count("\n| ") == 1 + len(API)
 
 
 def test_pages_are_written_where_asked(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@
 written here, so that a page cannot fall behind.
 """
 
+import re
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -64,6 +66,39 @@ def _help(command: click.Command, path: list[str]) -> str:
     return text
 
 
+def wire_page() -> str:
+    """What the broker serves, from the list that its ApiVersions answer is made of."""
+    from barnabas.broker.handlers import HANDLERS
+    from barnabas.protocol.api import API
+
+    served = {handler.key: handler for handler in HANDLERS}
+    rows = []
+    for key in sorted(API):
+        api = API[key]
+        handler = served.get(api.key)
+        versions = "not served" if handler is None else _range(handler.lowest, handler.highest)
+        gaps = "" if handler is None else _gaps(handler.module)
+        rows.append(f"| {int(key)} | {api.key.title} | {versions} | {api.versions} | {gaps} |")
+    return (
+        "# Wire compatibility\n\n"
+        "What the broker serves of the Kafka protocol. *Known* is what the messages are declared for, as\n"
+        "Apache Kafka 4.x has it; the client speaks all of that to brokers that serve it. What is not\n"
+        "served is not advertised either, so that clients do without it or say so.\n\n"
+        "| key | API | served | known | not done |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
+    )
+
+
+def _range(lowest: int, highest: int) -> str:
+    return f"{lowest}" if lowest == highest else f"{lowest}-{highest}"
+
+
+def _gaps(module: str) -> str:
+    """What the handler's own docstring says is missing."""
+    text = " ".join((import_module(module).__doc__ or "").split())
+    _, found, rest = text.partition("Not done: ")
+    return re.split(r"\.(?: |$)", rest)[0] if found else ""
+
+
 def _protocol_page(name: str) -> Callable[[], str]:
     def page() -> str:
         from barnabas.protocol.reference import PAGES as PROTOCOL_PAGES
@@ -78,6 +113,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "commands.md": commands_page,
     "errors.md": _protocol_page("errors"),
     "settings.md": settings_page,
+    "wire.md": wire_page,
 }
 
 
