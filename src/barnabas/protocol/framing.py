@@ -33,7 +33,8 @@ def encode_response(key: int, version: int, correlation_id: int, message: Messag
     head = _response_heads.get((key, version))
     if head is None:
         head = _response_heads[key, version] = _RESPONSE_SPACE[response_header_version(key, version)]
-    frame = message.encoder(version)(message, head)
+    encode = message.ENCODERS.get(version) or message.encoder(version)
+    frame = encode(message, head)
     _RESPONSE.pack_into(_first(frame), 0, _payload_bytes(frame), correlation_id)
     return frame
 

@@ -27,6 +27,7 @@ __all__ = ["BULK_BYTES", "build_encoder", "encoder_source"]
 
 BULK_BYTES: Final = 4096  # below this, copying is cheaper than one more buffer to send
 
+_SEVERAL: Final = (list, tuple)  # named once: a union written at its place is made anew by every call
 _join = bytearray().join
 
 
@@ -42,10 +43,11 @@ def encoder_source(cls: type[Message], version: int) -> Source:
 
 def _spill(out: list[Buffer], parts: list[Any], value: Buffer | list[Buffer]) -> None:
     """Adds bulk data after what `parts` holds; only small pieces are copied."""
-    for piece in value if isinstance(value, list | tuple) else (value,):
-        if len(piece) < BULK_BYTES and not isinstance(piece, FileSlice):
+    for piece in value if isinstance(value, _SEVERAL) else (value,):
+        size = len(piece)
+        if size < BULK_BYTES and not isinstance(piece, FileSlice):
             parts.append(piece)
-        elif len(piece):
+        elif size:
             if parts:
                 out.append(_join(parts))
                 parts.clear()
@@ -74,7 +76,7 @@ def _many(code: str, values: list[Any]) -> bytes:
 
 
 def _length_of(value: Buffer | list[Buffer]) -> int:
-    return sum(map(len, value)) if isinstance(value, list | tuple) else len(value)
+    return sum(map(len, value)) if isinstance(value, _SEVERAL) else len(value)
 
 
 class _Writer:
