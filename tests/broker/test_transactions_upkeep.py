@@ -1,5 +1,7 @@
 """Compaction and retention under transactions: readers of committed data see the same before and after."""
 
+import random
+
 import pytest
 
 from barnabas.testing import Broker
@@ -9,6 +11,7 @@ from tests.broker._wire import WireClient, until
 from tests.broker.conftest import StartBroker
 
 LATEST = -1
+V1, V2 = 1, 2
 ROUNDS = 6
 KEYS = [b"a", b"b", b"c"]
 OFTEN = {
@@ -93,6 +96,66 @@ class TestCompaction:
             roll(broker)
             until(lambda: len(committed_records(client, "t")) == 2)
             assert last_values(client) == {b"a": b"kept", b"b": b"%d" % (ROUNDS - 1)}
+
+
+class TestCompactionAtRandom:
+    """The same transactions into a compacted topic and into one that is left alone."""
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("seed", range(3))
+    def test_readers_of_committed_data_find_the_same_values_in_both(
+        self, start_broker: StartBroker, seed: int
+    ) -> None:
+        chance = random.Random(seed)
+        broker = start_broker(OFTEN)
+        broker.create_topic("t", config=COMPACTED)
+        broker.create_topic("whole")
+        with WireClient(broker.bootstrap_servers) as client:
+            producers = [Writer(client, version) for version in (V1, V1, V2, V2)]
+            for number in range(60):
+                chance.choice(producers).write(chance.choice(KEYS), b"%d" % number)
+                if chance.random() < 0.6:
+                    chance.choice(producers).end(commit=chance.random() < 0.6)
+                if chance.random() < 0.15:
+                    roll(broker)
+                if number % 10 == 0:
+                    assert last_values(client) == last_values(client, "whole")
+            for producer in producers:
+                assert last_values(client) == last_values(client, "whole")
+                producer.end(commit=chance.random() < 0.5)
+            expected = last_values(client, "whole")
+            for _ in range(2):
+                roll(broker)
+            until(lambda: len(committed_records(client, "t")) == len(expected))
+            assert last_values(client) == expected
+        broker.stop()
+        broker.start()
+        with WireClient(broker.bootstrap_servers) as client:
+            assert last_values(client) == last_values(client, "whole") == expected
+
+
+class Writer:
+    """A producer that writes every record to both topics, by the rules of one transaction.version."""
+
+    def __init__(self, client: WireClient, version: int) -> None:
+        self._producer = TransactionalProducer(client)
+        self._version = version
+        self._is_open = False
+
+    def write(self, key: bytes, value: bytes) -> None:
+        for topic in ("t", "whole"):
+            if self._version == V1:
+                assert self._producer.add(topic) == [0]
+            produce_version = 9 if self._version == V1 else 12
+            assert self._producer.produce(topic, value, key=key, version=produce_version) == 0
+        self._is_open = True
+
+    def end(self, *, commit: bool) -> None:
+        if self._is_open:
+            self._is_open = False
+            assert self._producer.end(commit=commit, version=3 if self._version == V1 else 5) == 0
+            if self._version == V2:
+                self._producer.begin_epoch(self._producer.epoch + 1)
 
 
 class TestRetention:
