@@ -243,6 +243,10 @@ class TestClientSettings:
     def test_settings_of_javas_client_without_effect_pass(self) -> None:
         assert "receive.buffer.bytes" not in batch(**{"kafka.receive.buffer.bytes": "1"}).client
 
+    def test_options_and_settings_of_a_writer_pass(self) -> None:
+        found = batch(topic="out", delivery="exactly-once", **{"kafka.acks": "all", "kafka.client.id": "x"})
+        assert found.client == {"bootstrap.servers": "localhost:9092", "client.id": "x"}
+
     def test_isolation(self) -> None:
         assert batch(**{"kafka.isolation.level": "read_committed"}).isolation_level == "read_committed"
 

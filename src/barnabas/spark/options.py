@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 from barnabas.base.config import ConfigTable
 from barnabas.base.errors import ConfigFault
 from barnabas.base.types import TopicPartition
-from barnabas.client.config import CONSUMER, parse
+from barnabas.client.config import CONSUMER, PRODUCER, parse
 from barnabas.spark.durations import parse_duration_ms
 from barnabas.spark.errors import OptionError
 from barnabas.spark.option_table import OPTIONS
@@ -60,6 +60,16 @@ SPARK_OWN: Final = frozenset(
         "provider",
         "serialization.format",
     }
+)
+
+# Options of the writer: one mapping may serve both sides of a script.
+_OF_THE_SINK: Final = (
+    "topic",
+    "delivery",
+    "sinkId",
+    "markerTopic",
+    "checkpointRollback",
+    "includeTimestamp",
 )
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -200,9 +210,9 @@ def parse_source(options: Mapping[str, str], *, stream: bool | None = None) -> S
             "use CREATE TEMPORARY VIEW … USING barnabas OPTIONS (…)",
         )
     given = _Given(options)
-    refuse_unknown(options, [each.name for each in OPTIONS])
+    refuse_unknown(options, [*(each.name for each in OPTIONS), *_OF_THE_SINK])
     is_stream = bool(stream)
-    client = client_settings(options, _REFUSED)
+    client = client_settings(_without_producers(options), _REFUSED)
     if stream is not None:
         _check_use(given, is_stream)
     low = given.get("minOffsetsPerTrigger", at_least(1))
@@ -304,6 +314,17 @@ def client_settings(
         setting, _, why = first.partition(":")
         raise OptionError(f"kafka.{setting}", why.strip() or first) from fault
     return given
+
+
+def _without_producers(options: Mapping[str, str]) -> dict[str, str]:
+    """Options without settings that only a producer has; a consumer of Java's passes over them too."""
+    return {
+        name: value
+        for name, value in options.items()
+        if (setting := name.lower().removeprefix("kafka.")) in CONSUMER
+        or setting in _REFUSED
+        or setting not in PRODUCER
+    }
 
 
 def _check_use(given: _Given, stream: bool) -> None:
