@@ -1,8 +1,10 @@
 """Fixtures of the Spark tests: one session and one broker per pytest worker, fresh names, records to read.
 
+The cluster is Barnabas; BARNABAS_CONFORMANCE=kafka runs the tests that ask for `topics` against Apache Kafka.
 Tests that ask for `spark` are slow by nature; mark them so.  What needs no session should not ask for one.
 """
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ import pytest
 
 from barnabas.spark.sessions import session
 from barnabas.testing.broker import Broker
+from tests import _kafka
 from tests.spark._kit import Topics
 
 if TYPE_CHECKING:
@@ -41,9 +44,22 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def topics(broker: Broker) -> Iterator[Topics]:
-    """Makes topics and records on the shared broker."""
-    with Topics(broker.bootstrap_servers) as made:
+def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
+    """bootstrap.servers of the cluster under test."""
+    if os.environ.get("BARNABAS_CONFORMANCE") != "kafka":
+        running: Broker = request.getfixturevalue("broker")
+        yield running.bootstrap_servers
+    elif (reason := _kafka.why_missing()) is not None:
+        pytest.skip(reason)
+    else:
+        with _kafka.KafkaServer() as server:
+            yield server.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def topics(bootstrap: str) -> Iterator[Topics]:
+    """Makes topics and records on the shared cluster."""
+    with Topics(bootstrap) as made:
         yield made
 
 
