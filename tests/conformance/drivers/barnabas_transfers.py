@@ -1,8 +1,8 @@
 """Moves money in transactions until it is killed or fenced, by Barnabas's own client.
 
-    python -m tests.conformance.drivers.barnabas_transfers BOOTSTRAP TOPIC TRANSACTIONAL_ID PREFIX
+    python -m tests.conformance.drivers.barnabas_transfers BOOTSTRAP TOPIC TRANSACTIONAL_ID PREFIX LEDGER
 
-A transfer writes what it takes and what it gives to partition 0, the ledger, and its name to partition 1.
+A transfer writes what it takes and what it gives to the partition LEDGER, and its name to partition 0.
 Prints the name of each transfer whose commit was answered.  Ends with FENCED once another process has its
 transactional id.
 """
@@ -15,7 +15,7 @@ from barnabas.client.errors import KafkaError, ProducerFenced
 from barnabas.client.producer import Producer
 
 ACCOUNTS = ("alice", "bob", "carol")
-LEDGER, NAMES = 0, 1
+NAMES = 0
 FENCED = 3
 ABORTED_SHARE = 0.1
 REFUSED_SHARE = 0.05
@@ -54,16 +54,16 @@ def until_done(call: object) -> None:
             return
 
 
-def transfer(producer: Producer, topic: str, name: str) -> bool:
+def transfer(producer: Producer, topic: str, name: str, ledger: int) -> bool:
     """Whether it was committed.  Raises ProducerFenced."""
     source, target = random.sample(ACCOUNTS, 2)
     amount = random.randrange(1, 100)
     until_done(producer.begin_transaction)
     try:
-        producer.send(topic, f"{name} {-amount}".encode(), source.encode(), partition=LEDGER)
+        producer.send(topic, f"{name} {-amount}".encode(), source.encode(), partition=ledger)
         if random.random() < REFUSED_SHARE:
             producer.flush()  # so that there is something to abort
-        producer.send(topic, f"{name} {amount}".encode(), target.encode(), partition=LEDGER)
+        producer.send(topic, f"{name} {amount}".encode(), target.encode(), partition=ledger)
         producer.send(topic, name.encode(), partition=NAMES)
         if random.random() < ABORTED_SHARE:
             raise Refused
@@ -76,12 +76,12 @@ def transfer(producer: Producer, topic: str, name: str) -> bool:
     return True
 
 
-def main(bootstrap_servers: str, topic: str, transactional_id: str, prefix: str) -> None:
+def main(bootstrap_servers: str, topic: str, transactional_id: str, prefix: str, ledger: str) -> None:
     producer = opened(bootstrap_servers, transactional_id)
     for number in itertools.count():
         name = f"{prefix}-{number}"
         try:
-            if transfer(producer, topic, name):
+            if transfer(producer, topic, name, int(ledger)):
                 print(name, flush=True)
         except ProducerFenced:
             producer.close(1)
