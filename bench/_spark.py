@@ -227,10 +227,18 @@ def sides(bootstrap_servers: str, names: tuple[str, ...] = SIDES) -> Iterator[di
         yield started
 
 
-def table_row(name: str, rates: Mapping[str, float], cpu: Mapping[str, float]) -> str:
-    """A line of a table: the rates, their ratio, the CPU of both, its ratio (theirs over ours)."""
+def measured_row(name: str, taken: Mapping[str, list[dict[str, Any]]], count: int) -> str:
+    """A line of a table from the rounds of each side, the first of which does not count.
+
+    Its cells: the rates, ours over theirs, the CPU of both, theirs over ours.
+    """
+    rates: dict[str, float] = {}
+    cpu: dict[str, float] = {}
+    for side, rounds in taken.items():
+        rates[side] = count / statistics.median(each["seconds"] for each in rounds[1:])
+        cpu[side] = statistics.median(each["cpu"] for each in rounds[1:]) / count * 1e6
     both = "kafka" in rates
-    cells = [name, *(f"{rate:,.0f}" for rate in rates.values())]
+    cells = [name, *(f"{rate / 1000:,.0f}" for rate in rates.values())]
     cells.append(f"{rates['barnabas'] / rates['kafka']:.2f}" if both else "")
     cells.append(" / ".join(f"{seconds:.2f}" for seconds in cpu.values()))
     cells.append(f"{cpu['kafka'] / cpu['barnabas']:.2f}" if both else "")

@@ -9,7 +9,6 @@ for both, and its CPU is not counted.
 """
 
 import argparse
-import statistics
 import sys
 from typing import Any
 
@@ -53,13 +52,7 @@ def row(name: str, sides: dict[str, _spark.Side], topic: str, columns: str, coun
     for _ in range(rounds + 1):
         for side, driver in sides.items():
             taken[side].append(driver.do("read", topic=topic, columns=columns))
-    rates = {
-        side: count / statistics.median(one["seconds"] for one in all_[1:]) for side, all_ in taken.items()
-    }
-    cpu = {
-        side: statistics.median(one["cpu"] for one in all_[1:]) / count * 1e6 for side, all_ in taken.items()
-    }
-    return _spark.table_row(name, {side: rate / 1000 for side, rate in rates.items()}, cpu)
+    return _spark.measured_row(name, taken, count)
 
 
 if __name__ == "__main__":
