@@ -12,6 +12,7 @@ from barnabas.log.config import LogConfig
 from barnabas.log.directories import LogDirectories
 from barnabas.log.errors import CorruptSegment, DiskFault, FolderInUse, FolderMismatch, PartitionOffline
 from barnabas.log.files import FileInfo, OsFiles
+from barnabas.log.making import NewPartition
 from barnabas.log.partition_log import PartitionLog
 from tests.log._make import NOW_MS, append, batch, fill, offsets
 
@@ -85,6 +86,33 @@ class TestPartitions:
             directories.create(TopicPartition("t", number), ID, SMALL)
         assert [len(folder.logs) for folder in directories.folders] == [2, 2]
         assert len(directories) == len(list(directories)) == 4
+        directories.release()
+
+    def test_many_are_made_at_once_and_spread_over_the_folders(self, tmp_path: Path) -> None:
+        directories = Place(tmp_path, "one", "two").open()
+        directories.create(A, ID, SMALL)
+        parts = [TopicPartition("t", index) for index in range(5)]
+        making = directories.begin_making([NewPartition(tp, ID, SMALL) for tp in [*parts, A]])
+        assert len(making.placed) == 5
+        assert directories.get(parts[0]) is None
+        making.run()
+        found = directories.finish_making(making)
+        assert found == {tp: need(directories, tp) for tp in [*parts, A]}
+        assert [len(folder.logs) for folder in directories.folders] == [3, 3]
+        directories.close()
+
+    def test_a_folder_that_failed_while_logs_were_made_in_it_takes_none(self, tmp_path: Path) -> None:
+        directories = Place(tmp_path, "one", "two").open()
+        first = directories.create(A, ID, SMALL)
+        parts = [TopicPartition("t", index) for index in range(4)]
+        making = directories.begin_making([NewPartition(tp, ID, SMALL) for tp in parts])
+        making.run()
+        fault = DiskFault(first.folder, "the disk is gone")
+        directories.fail(first, fault)
+        found = directories.finish_making(making)
+        lost = [tp for tp in parts if found[tp] is fault]
+        assert len(lost) in (1, 2)
+        assert len(directories) == 4 - len(lost)
         directories.release()
 
     def test_what_is_there_is_not_made_again(self, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from barnabas.broker.configs import ConfigAdmin
 from barnabas.broker.partitions import PartitionTable
 from barnabas.log.directories import LogDirectories
 from barnabas.log.errors import DiskFull
+from barnabas.log.making import NewPartition
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.deltas import ConfigChanged, Delta, PartitionsAdded, TopicCreated, TopicDeleted
 from barnabas.metadata.image import ClusterImage, ConfigResourceType, PartitionImage, TopicImage
@@ -24,6 +25,8 @@ from barnabas.replication.partition import Partition
 __all__ = ["LocalReplicas"]
 
 _log = logging.getLogger(__name__)
+
+MADE_AT_ONCE = 128  # logs whose making shares threads and one sync of the data folder
 
 Listener = Callable[[Partition], None]
 
@@ -89,21 +92,30 @@ class LocalReplicas:
                     self._reconfigure(image, kind, name)
 
     async def _lead_all(self, topic: TopicImage, first: int) -> None:
-        for index, state in enumerate(topic.partitions[first:], first):
-            if self._node_id in state.replicas:
-                self._lead(topic, index, state)
-                # Making a log syncs a few files, some milliseconds; other work gets its turn in between.
-                await asyncio.sleep(0)
-
-    def _lead(self, topic: TopicImage, index: int, state: PartitionImage) -> None:
-        tp = TopicPartition(topic.name, index)
+        """Leads the partitions from index `first` on that are placed here, some at a time."""
+        here = [
+            (TopicPartition(topic.name, index), state)
+            for index, state in enumerate(topic.partitions[first:], first)
+            if self._node_id in state.replicas
+        ]
         config = self._configs.topic_config(topic.name)
-        try:
-            log = self._directories.create(tp, topic.id, config)
-        except StorageFault as fault:
+        for start in range(0, len(here), MADE_AT_ONCE):
+            some = here[start : start + MADE_AT_ONCE]
+            making = self._directories.begin_making([NewPartition(tp, topic.id, config) for tp, _ in some])
+            if making.placed:
+                await asyncio.to_thread(making.run)
+            logs = self._directories.finish_making(making)
+            for tp, state in some:
+                self._lead(topic, tp, state, logs[tp])
+            await asyncio.sleep(0)  # other work gets its turn, also when all logs were there
+
+    def _lead(
+        self, topic: TopicImage, tp: TopicPartition, state: PartitionImage, log: PartitionLog | StorageFault
+    ) -> None:
+        if isinstance(log, StorageFault):
             # The partition stays offline; the others serve.
-            _log.error("%s is offline: %s", tp, fault)
-            self._partitions.take_offline(tp, fault)
+            _log.error("%s is offline: %s", tp, log)
+            self._partitions.take_offline(tp, log)
             return
         partition = Partition(
             tp,

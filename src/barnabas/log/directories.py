@@ -8,7 +8,7 @@ D4  A folder that fails takes only its own partitions offline; a log that is dam
 
 Opening and closing block (threads do the work of several logs at once); the rest is for one caller at a
 time, but for what the broker calls by the clock: `purge`, `checkpoint` and `write_high_watermarks` may run
-on a thread beside it.
+on a thread beside it, and so may the `LogMaking` between `begin_making` and `finish_making`.
 """
 
 import logging
@@ -45,6 +45,7 @@ from barnabas.log.layout import (
     marked_folder_name,
     parse_folder_name,
 )
+from barnabas.log.making import LogMaking, NewPartition
 from barnabas.log.partition_log import PartitionLog
 
 __all__ = ["DataFolder", "LogDirectories"]
@@ -244,12 +245,13 @@ class DataFolder:
 class LogDirectories:
     """All data folders of the broker, and its logs by partition.  Make one with `open`."""
 
-    __slots__ = ("_clock", "_new_id", "_threads", "cluster_id", "folders", "offline")
+    __slots__ = ("_clock", "_files", "_new_id", "_threads", "cluster_id", "folders", "offline")
 
     def __init__(
-        self, folders: Sequence[DataFolder], clock: Clock, new_id: Callable[[], Uuid], threads: int
+        self, files: Files, paths: Sequence[str], clock: Clock, new_id: Callable[[], Uuid], threads: int
     ) -> None:
-        self.folders: Final = tuple(folders)
+        self._files: Final = files
+        self.folders: Final = tuple(DataFolder(files, path) for path in paths)
         self.cluster_id: str | None = None
         self.offline: dict[TopicPartition, StorageFault] = {}
         self._clock: Final = clock
@@ -274,7 +276,7 @@ class LogDirectories:
         `config_of` gives a topic's settings, `new_id` random ids.  A folder that fails is offline; when all
         do, the first failure is raised.  Raises FolderInUse and FolderMismatch at once, with nothing held.
         """
-        directories = cls([DataFolder(files, path) for path in paths], clock, new_id, recovery_threads)
+        directories = cls(files, paths, clock, new_id, recovery_threads)
         try:
             directories._take(broker_id, cluster_id)
         except StorageFault:
@@ -347,25 +349,48 @@ class LogDirectories:
 
         Raises PartitionOffline, FolderMismatch when it is of another topic id, or DiskFault.
         """
-        if (log := self.get(partition)) is not None:
-            if None not in (topic_id, log.topic_id) and topic_id != log.topic_id:
-                raise FolderMismatch(f"{log.folder} belongs to another topic of the same name")
-            return log
-        usable = [folder for folder in self.folders if folder.failure is None]
-        if not usable:
-            raise PartitionOffline(f"{partition}: no data folder is online")
-        folder = min(usable, key=lambda each: len(each.logs))
-        log = PartitionLog.open(
-            folder._files,
-            f"{folder.path}/{partition}",
-            partition,
-            config,
-            now_ms=self._clock.now_ms(),
-            topic_id=topic_id,
-        )
-        folder._files.sync_folder(folder.path)
-        folder.add(log)
-        return log
+        making = self.begin_making([NewPartition(partition, topic_id, config)])
+        making.run()
+        found = self.finish_making(making)[partition]
+        if isinstance(found, StorageFault):
+            raise found
+        return found
+
+    def begin_making(self, wanted: Sequence[NewPartition]) -> LogMaking:
+        """Decides where the logs go that are not there yet; their making can then `run` on a thread."""
+        counts = {folder: len(folder.logs) for folder in self._online()}
+        placed: list[tuple[str, NewPartition]] = []
+        found: dict[TopicPartition, PartitionLog | StorageFault] = {}
+        for new in wanted:
+            partition = new.partition
+            try:
+                log = self.get(partition)
+            except PartitionOffline as fault:
+                found[partition] = fault
+                continue
+            if log is not None:
+                is_other = None not in (new.topic_id, log.topic_id) and new.topic_id != log.topic_id
+                text = f"{log.folder} belongs to another topic of the same name"
+                found[partition] = FolderMismatch(text) if is_other else log
+            elif not counts:
+                found[partition] = PartitionOffline(f"{partition}: no data folder is online")
+            else:
+                folder = min(counts, key=counts.__getitem__)
+                counts[folder] += 1
+                placed.append((folder.path, new))
+        return LogMaking(self._files, placed, found, self._clock.now_ms())
+
+    def finish_making(self, making: LogMaking) -> dict[TopicPartition, PartitionLog | StorageFault]:
+        """Takes over what `making` has made; says for each wanted partition its log, or why there is none."""
+        by_path = {folder.path: folder for folder in self.folders}
+        for path, new in making.placed:
+            folder, made = by_path[path], making.found[new.partition]
+            if isinstance(made, PartitionLog):
+                if folder.failure is None:
+                    folder.add(made)
+                else:  # it failed while the log was made
+                    making.found[new.partition] = folder.failure
+        return making.found
 
     def delete(self, partition: TopicPartition, *, delay_ms: int | None = None) -> bool:
         """Delete a partition: out of sight now, off the disk after file.delete.delay.ms, by `purge`.
