@@ -307,7 +307,11 @@ class Admin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> None:
-        """Gives features these levels, all or none; 0 switches one off."""
+        """Gives features these levels, all or none; 0 switches one off.
+
+        Clients learn of it when they connect.  Raises KafkaError with the code INVALID_UPDATE_VERSION for a
+        level that cannot be, or not by such a change.
+        """
         self._call(
             self._core.update_features(
                 levels, change=change, validate_only=validate_only, timeout_ms=timeout_ms
