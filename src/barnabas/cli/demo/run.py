@@ -34,8 +34,8 @@ PARTITIONS: Final = 3
 PREFERRED_PORT: Final = 9092
 _TICK_S: Final = 0.25
 _BROKER_START_S: Final = 30.0
-_JOB_START_S: Final = 180.0
-_DRAIN_S: Final = 30.0
+_JOB_START_S: Final = 300.0
+_DRAIN_S: Final = 90.0
 # One user and small topics: 50 partitions for offsets would only be waited for.
 _BROKER_SETTINGS: Final = {
     "offsets.topic.num.partitions": "1",

@@ -94,11 +94,11 @@ class SparkProgress:
             states = {part["state"] for part in self._parts.values()}
         if "waiting" in states:
             return JobProgress(state="Spark tries again")
-        if len(batches) < _SINKS:
+        if not batches:
             return JobProgress(state="Spark starts")
         return JobProgress(
             state="running" if states <= {"running", "starting"} else sorted(states)[0],
-            rows_in=min(part.get("rows_total") or 0 for part in told),
+            rows_in=min(part.get("rows_total") or 0 for part in told) if len(told) == _SINKS else 0,
             rows_per_s=min(part.get("rows_per_s_in") or 0.0 for part in told),
             batches=sum(batches.values()),
             batch_ms=max(part.get("batch_ms") or 0.0 for part in told),
