@@ -104,3 +104,10 @@ class TestFailures:
             broker.create_topic("t")
             with pytest.raises(TopicExists, match=r"^Topic 't' already exists\.$"):
                 broker.create_topic("t")
+
+
+def test_the_port_is_the_one_that_is_open_also_when_clients_are_told_another() -> None:
+    with Broker({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"}) as broker:
+        assert broker.bootstrap_servers == "127.0.0.1:1"
+        assert broker.port != 1
+        socket.create_connection(("127.0.0.1", broker.port), 10).close()

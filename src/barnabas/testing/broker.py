@@ -73,7 +73,10 @@ class Broker:
 
     @property
     def port(self) -> int:
-        return int(self.bootstrap_servers.rpartition(":")[2])
+        """The port of the first listener that is really open, whatever clients are told."""
+        if self.node is None or not self.node.bound_ports:
+            raise Misuse("the broker is not running")
+        return next(iter(self.node.bound_ports.values()))
 
     def create_topic(
         self, name: str, partitions: int = 1, *, config: Mapping[str, str] | None = None
