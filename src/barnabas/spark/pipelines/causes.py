@@ -13,10 +13,15 @@ from barnabas.spark.errors import one_sentence
 __all__ = ["explain", "is_final"]
 
 _FINAL_CLASSES: Final = re.compile(
-    r"\bbarnabas(?:\.\w+)+\.(?:OptionError|DataLoss|SpecError|ConfigFault|Misuse|UnsupportedVersion"
-    r"|ReplayDiffers|CheckpointRolledBack|LostAtSource|TopicEnded)\b"
+    r"\bbarnabas(?:\.\w+)+\.(?:OptionError|ColumnError|DataLoss|SpecError|ConfigFault|Misuse"
+    r"|LostAtSource|TopicEnded)\b"
 )
-_FINAL_SPARK: Final = ("AnalysisException", "ParseException", "IllegalArgumentException", "SchemaEvolution")
+_FINAL_SPARK: Final = (
+    "AnalysisException",
+    "ParseException",
+    "IllegalArgumentException",
+    "UnsupportedOperationException",
+)
 _PREAMBLE: Final = re.compile(r"\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 # What raise_error of a value that does not fit says; see sources.py.
 _RAISED_BY_SQL: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+)?$", re.M)
@@ -68,9 +73,14 @@ def _text(error: BaseException) -> str:
     said: list[str] = []
     current: BaseException | None = error
     while current is not None:
-        said.append(str(current).partition("=== Streaming Query ===")[0])
-        java = getattr(current, "java_exception", None)
-        if java is not None:
-            said.append(str(java).partition("=== Streaming Query ===")[0])
+        both = (current, getattr(current, "java_exception", None))
+        said += [_said(each).partition("=== Streaming Query ===")[0] for each in both if each is not None]
         current = current.__cause__
     return "\n".join(said)
+
+
+def _said(error: object) -> str:
+    try:
+        return str(error)
+    except Exception:  # py4j asks the JVM for the text, and the JVM may be gone
+        return "the JVM of Spark does not answer"

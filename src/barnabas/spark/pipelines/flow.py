@@ -18,7 +18,6 @@ from barnabas.spark.pipelines.spec import Flow, Pipeline, TopicSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["start_flow"]
 
@@ -35,7 +34,7 @@ def start_flow(pipeline: Pipeline, run: Run, *, trigger_ms: int) -> list[Job]:
         for sink in flow.sinks:
             name = pipeline.name if len(flow.sinks) == 1 else f"{pipeline.name}.{sink.label}"
             rows = _result(pipeline, run, name)
-            query = start_sink(
+            job = start_sink(
                 rows,
                 sink,
                 run,
@@ -45,11 +44,11 @@ def start_flow(pipeline: Pipeline, run: Run, *, trigger_ms: int) -> list[Job]:
                 checkpoint=f"{run.checkpoint}/{sink.label}",
                 interval_ms=interval_ms,
             )
-            started.append(QueryJob(name, query))
-            started[-1].settle()
+            started.append(job)
+            job.settle()
         if flow.dead_letters is not None and any(decodes(source) for source in flow.sources):
             name = f"{pipeline.name}.{DEAD_LETTERS}"
-            started.append(QueryJob(name, _start_dead_letters(pipeline, run, name, interval_ms)))
+            started.append(_start_dead_letters(pipeline, run, name, interval_ms))
     except BaseException:
         for job in started:
             job.stop()
@@ -102,7 +101,7 @@ def _is_stream(result: Any) -> bool:
     return bool(getattr(result, "isStreaming", False))
 
 
-def _start_dead_letters(pipeline: Pipeline, run: Run, name: str, interval_ms: int) -> "StreamingQuery":
+def _start_dead_letters(pipeline: Pipeline, run: Run, name: str, interval_ms: int) -> QueryJob:
     flow: Flow = pipeline.plan
     assert flow.dead_letters is not None, pipeline
     files = files_for(run.spark, run.checkpoint)

@@ -5,7 +5,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,9 +55,11 @@ class Job(Protocol):
 class QueryJob:
     """A streaming query as a Job."""
 
-    def __init__(self, name: str, query: "StreamingQuery") -> None:
+    def __init__(self, name: str, query: "StreamingQuery", faults: Sequence[BaseException] = ()) -> None:
+        """`faults` is where a function of the query leaves what it raised, whole; see sinks.Guarded."""
         self._name = name
         self._query = query
+        self._faults = faults
         self._seen = -1
 
     @property
@@ -94,7 +96,8 @@ class QueryJob:
         return bool(self._query.isActive)
 
     def failure(self) -> BaseException | None:
-        return self._query.exception()
+        failure = self._query.exception()
+        return failure if failure is None or not self._faults else self._faults[-1]
 
     def stop(self) -> None:
         self._query.stop()

@@ -1,11 +1,12 @@
 """How a result reaches a sink: one streaming query each."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from barnabas.spark.pipelines.build import Run
 from barnabas.spark.pipelines.errors import PipelineError
+from barnabas.spark.pipelines.jobs import QueryJob
 from barnabas.spark.pipelines.landing import Landing
 from barnabas.spark.pipelines.landing_files import Files, files_for
 from barnabas.spark.pipelines.landing_spark import SparkTables
@@ -14,11 +15,41 @@ from barnabas.spark.pipelines.spec import ConsoleSink, FileSink, Sink, TopicSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["start_sink", "with_partitions"]
 
 _RECORD = ("key", "value", "headers", "topic", "partition")
+
+
+Take = Callable[["DataFrame", int], None]
+
+
+class Guarded:
+    """A function for foreachBatch whose errors stay in this process, and travel to Spark as one line.
+
+    Spark turns a stack of Python into a text of its own, and fails at long ones.
+    """
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self.faults: list[BaseException] = []
+
+    def __call__(self, rows: "DataFrame", batch: int) -> None:
+        try:
+            self._take(rows, batch)
+        except Exception as error:
+            self.faults.append(error)
+            short = f"{type(error).__name__}: {_first_line(error)}"
+        else:
+            return
+        raise PipelineError(short)
+
+
+def _first_line(error: Exception) -> str:
+    try:
+        return str(error).partition("\n")[0][:300]
+    except Exception:  # py4j asks the JVM for the text, and the JVM may be gone
+        return "the JVM of Spark does not answer"
 
 
 def start_sink(
@@ -31,24 +62,33 @@ def start_sink(
     output: str,
     checkpoint: str,
     interval_ms: int,
-) -> "StreamingQuery":
+) -> QueryJob:
     """Starts the query that carries `rows` to a sink."""
+    guarded: Guarded | None = None
     trigger: dict[str, Any] = dict(run.trigger(interval_ms))
     if isinstance(sink, TopicSink):
-        writer = record_rows(rows, sink).writeStream.format("barnabas").options(**sink.cluster.options())
-        writer = writer.option("topic", sink.topic).options(**sink.options)
+        records = record_rows(rows, sink)
+        options = {**sink.cluster.options(), "topic": sink.topic, **sink.options}
+        if output == "append":
+            writer = records.writeStream.format("barnabas").options(**options)
+        else:
+            # Spark lets sinks written in Python append only; a batch inside of the query may do as it likes.
+            guarded = Guarded(_appending({"sinkId": name, **options}))
+            writer = records.writeStream.foreachBatch(guarded)
     elif isinstance(sink, FileSink):
-        landed = with_partitions(rows, sink)
-        writer = landed.writeStream.foreachBatch(_landing(sink, run, name, checkpoint))
+        guarded = Guarded(_landing(sink, run, name, checkpoint))
+        writer = with_partitions(rows, sink).writeStream.foreachBatch(guarded)
     else:
-        writer = rows.writeStream.foreachBatch(_printing(sink, run, pipeline))
-    return (
+        guarded = Guarded(_printing(sink, run, pipeline))
+        writer = rows.writeStream.foreachBatch(guarded)
+    query = (
         writer.queryName(name)
         .outputMode(output)
         .option("checkpointLocation", checkpoint)
         .trigger(**trigger)
         .start()
     )
+    return QueryJob(name, query, guarded.faults if guarded is not None else ())
 
 
 def record_rows(rows: "DataFrame", sink: TopicSink) -> "DataFrame":
@@ -86,7 +126,16 @@ def with_partitions(rows: "DataFrame", sink: FileSink) -> "DataFrame":
     return rows if sink.metadata else rows.drop(*METADATA)
 
 
-def _landing(sink: FileSink, run: Run, name: str, checkpoint: str) -> "Callable[[DataFrame, int], None]":
+def _appending(options: Mapping[str, str]) -> Take:
+    """Batches to a topic; their sinkId, query and number make them exactly once."""
+
+    def take(rows: "DataFrame", batch: int) -> None:
+        rows.write.format("barnabas").options(**options).mode("append").save()
+
+    return take
+
+
+def _landing(sink: FileSink, run: Run, name: str, checkpoint: str) -> Take:
     landing: Landing | None = None
 
     def take(rows: "DataFrame", batch: int) -> None:
@@ -128,7 +177,7 @@ def _query_id(files: Files, checkpoint: str) -> str:
     return str(json.loads(text)["id"])
 
 
-def _printing(sink: ConsoleSink, run: Run, pipeline: str) -> "Callable[[DataFrame, int], None]":
+def _printing(sink: ConsoleSink, run: Run, pipeline: str) -> Take:
     from pyspark.sql import functions as F
 
     def take(rows: "DataFrame", batch: int) -> None:

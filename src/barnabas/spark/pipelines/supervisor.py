@@ -151,7 +151,7 @@ class Supervisor:
             while not stop.is_set():
                 for member in self._members:
                     if not stop.is_set():
-                        self._turn(member, spark)
+                        self._turn(member, spark, stop)
                 if all(member.is_over for member in self._members):
                     break
                 stop.wait(POLL_S)
@@ -173,7 +173,7 @@ class Supervisor:
         remote = next((each.checkpoint for each in self._members if not local_folder(each.checkpoint)), None)
         return open_session(names, self._master, remote, self._conf, self._log_file)
 
-    def _turn(self, member: _Member, spark: "SparkSession") -> None:
+    def _turn(self, member: _Member, spark: "SparkSession", stop: threading.Event) -> None:
         """Whatever is due for one pipeline."""
         if member.is_over:
             return
@@ -183,6 +183,8 @@ class Supervisor:
             elif self._clock.monotonic_ms() >= member.next_try_ms:
                 self._start(member, spark)
         except Exception as error:
+            if stop.is_set():
+                return  # the signal that stops us may have ended the JVM before
             if is_gone(spark):
                 raise PipelineError("the JVM of Spark ended by itself; its log tells more") from error
             self._failed(member, error)
