@@ -279,10 +279,14 @@ class Accumulator:
         assert topic is not None, "a batch has a topic"
         lane = topic.lane(batch.partition)
         with self.appender.lock:
-            place = 0
-            while place < len(lane.queue) and lane.queue[place].number < batch.number:
-                place += 1
-            lane.queue.insert(place, batch)
+            queue = lane.queue
+            if not queue or queue[-1].number < batch.number:
+                queue.append(batch)  # a batch that came ready-made belongs behind all others
+            else:
+                place = 0
+                while queue[place].number < batch.number:
+                    place += 1
+                queue.insert(place, batch)
             self._busy[lane] = None
             self.incomplete[batch] = None
 

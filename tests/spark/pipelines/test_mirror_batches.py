@@ -140,6 +140,36 @@ class TestPieces:
         assert [(p.source, p.records, p.is_dense) for p in found] == [(0, 2, True), (2, 1, True)]
         assert bytes(found[0].data) == batch(0, b"a", b"b", codec=Codec.LZ4)
 
+    def test_small_neighbours_become_one_and_lose_nothing(self) -> None:
+        given: list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]] = [
+            (5, b"k", b"v", ()),
+            (-1, None, b"", (("h", b"1"), ("h", None))),
+            (3, b"", None, (("x", b""),)),
+        ]
+        batches = [bytes(build_batch(given, base_offset=base)) for base in (0, 3, 6, 9)]
+        (piece,) = pieces(chunk(*batches), 0)
+        assert (piece.source, piece.records, piece.is_dense, piece.next_offset) == (0, 12, True, 12)
+        found = RecordBatch(memoryview(piece.data)).records(limit=LIMIT)
+        assert [(r.timestamp, r.key, r.value, tuple(r.headers)) for r in found] == given * 4
+
+    def test_neighbours_are_merged_up_to_a_size_and_not_over_gaps(self) -> None:
+        batches = [batch(base, bytes(20_000)) for base in range(40)] + [
+            batch(base, b"x") for base in (50, 51, 52)
+        ]
+        found = list(pieces(chunk(*batches), 0))
+        assert [p.source for p in found] == [0, 13, 26, 39, 50]
+        assert sum(p.records for p in found) == 43
+        assert max(len(p.data) for p in found) <= 256 << 10
+
+    @pytest.mark.parametrize("codec", [Codec.LZ4, Codec.ZSTD])
+    def test_compressed_ones_stay_as_they_are(self, codec: Codec) -> None:
+        batches = [batch(base, bytes(500), codec=codec) for base in range(5)]
+        assert [bytes(p.data) for p in pieces(chunk(*batches), 0)] == batches
+
+    def test_absurd_times_are_not_touched(self) -> None:
+        late = [bytes(build_batch([(2**60, b"k", b"v", ())], base_offset=base)) for base in range(4)]
+        assert [bytes(p.data) for p in pieces(chunk(*late), 0)] == late
+
     def test_gaps_are_closed(self) -> None:
         data = bytearray(gappy(10, b"a", b"b", last=19))
         (piece,) = pieces(chunk(bytes(data)), 0)

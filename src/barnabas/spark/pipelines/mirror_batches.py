@@ -6,6 +6,7 @@ B3  Another target numbers records itself, without gaps, and refuses append time
     built anew when compaction has left gaps in it or when its times are those of its append: what readers of
     the source see is what readers of the target see.
 B4  Records below the position were copied before: a batch across it is built anew without them.
+B5  To such a target small neighbours go as one batch: it takes one batch in a request.
 
 Pure; changes the memory of the fetch in place.
 """
@@ -14,10 +15,18 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from barnabas.client.bulk_fetch import FetchedChunk
-from barnabas.records.batch import ATTRIBUTE_LOG_APPEND_TIME, MAGIC, RecordBatch, iter_batches
+from barnabas.records.batch import (
+    ATTRIBUTE_CODEC_MASK,
+    ATTRIBUTE_LOG_APPEND_TIME,
+    MAGIC,
+    NO_TIMESTAMP,
+    RecordBatch,
+    iter_batches,
+)
 from barnabas.records.builder import build_batch
 from barnabas.records.codecs import Codec
-from barnabas.records.columns import AbortedFilter
+from barnabas.records.columns import AbortedFilter, read_columns
+from barnabas.records.columns_out import write_columns
 from barnabas.records.copied import detach_batch
 from barnabas.records.kernel import Record
 from barnabas.records.legacy import magic_of, read_message_set
@@ -25,6 +34,10 @@ from barnabas.records.legacy import magic_of, read_message_set
 __all__ = ["KeptRun", "Piece", "kept_run", "pieces"]
 
 PAYLOAD_BYTES_MAX: Final = 2**31 - 1
+SMALL_BYTES: Final = 48 << 10
+MERGED_BYTES: Final = 256 << 10
+MERGED_LEAST: Final = 3
+_TIMESTAMP_MAX: Final = 2**52  # Arrow's microseconds hold later ones no more
 
 
 class KeptRun(NamedTuple):
@@ -106,18 +119,65 @@ def _pieces(chunk: FetchedChunk, position: int, limit: int | None) -> Iterator[P
         found = _below(_legacy(chunk, position), limit)
         yield from _built(found, Codec.NONE, found[-1].offset + 1 if found else position)
         return
+    stretch: list[RecordBatch] = []
     for batch in _committed(chunk.records, chunk.aborted):
         if batch.next_offset <= position:
             continue
         if limit is not None and batch.base_offset >= limit:
-            return
+            break
         is_whole = batch.base_offset >= position and (limit is None or batch.next_offset <= limit)
+        if is_whole and _is_small(batch) and _joins(stretch, batch):
+            stretch.append(batch)
+            continue
+        yield from _merged(stretch)
+        stretch = [batch] if is_whole and _is_small(batch) else []
+        if stretch:
+            continue
         dense = batch.record_count == batch.last_offset_delta + 1
         if dense and is_whole and not batch.attributes & ATTRIBUTE_LOG_APPEND_TIME:
-            yield Piece(bytearray(batch.view), batch.base_offset, batch.record_count, True, batch.next_offset)
+            yield _whole(batch)
         else:
             found = _below(batch.records(limit=PAYLOAD_BYTES_MAX, start_offset=position), limit)
             yield from _built(found, batch.codec, batch.next_offset)
+    yield from _merged(stretch)
+
+
+def _whole(batch: RecordBatch) -> Piece:
+    return Piece(bytearray(batch.view), batch.base_offset, batch.record_count, True, batch.next_offset)
+
+
+def _is_small(batch: RecordBatch) -> bool:
+    """Whether a request of its own costs more than building it anew with its neighbours (B5)."""
+    return (
+        batch.size_bytes < SMALL_BYTES
+        and batch.max_timestamp < _TIMESTAMP_MAX
+        and not batch.attributes & (ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_CODEC_MASK)
+        and batch.record_count == batch.last_offset_delta + 1
+    )
+
+
+def _joins(stretch: list[RecordBatch], batch: RecordBatch) -> bool:
+    if not stretch:
+        return True
+    first, last = stretch[0], stretch[-1]
+    size = batch.position + batch.size_bytes - first.position
+    return last.next_offset == batch.base_offset and size <= MERGED_BYTES
+
+
+def _merged(stretch: list[RecordBatch]) -> Iterator[Piece]:
+    """Neighbours without a gap between them, which therefore lie side by side, as few batches."""
+    if len(stretch) < MERGED_LEAST:
+        yield from map(_whole, stretch)
+        return
+    first, last = stretch[0], stretch[-1]
+    data = first.buffer[first.position : last.position + last.size_bytes]
+    rows = list(read_columns(data, ("timestamp", "key", "value", "headers")))
+    source = first.base_offset
+    for built in write_columns(rows, timestamp=NO_TIMESTAMP, size_limit=MERGED_BYTES):
+        with memoryview(built) as view:
+            count = RecordBatch(view).record_count
+        yield Piece(built, source, count, True, source + count)
+        source += count
 
 
 def _committed(data: memoryview, aborted: Iterable[tuple[int, int]] | None) -> Iterator[RecordBatch]:
