@@ -22,7 +22,7 @@ from barnabas.broker.services import Services
 from barnabas.protocol.api import API, ApiKey
 from barnabas.protocol.errors import ProtocolError
 from barnabas.protocol.framing import encode_response
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Decoder, Message
 from barnabas.protocol.server_connection import Request
 
 __all__ = ["Dispatcher"]
@@ -35,21 +35,28 @@ Run = Callable[[Any, Context], Any]
 class _Route:
     """One API, with its handler loaded at first use."""
 
-    __slots__ = ("_handler", "_run", "decode", "highest", "lowest", "request_type")
+    __slots__ = ("_decoders", "_handler", "_run", "highest", "lowest")
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._run: Run | None = None
+        self._decoders: dict[int, Decoder] = {}
         self.lowest = handler.lowest
         self.highest = handler.highest
 
-    def run(self, request: Request, ctx: Context) -> Any:
-        run = self._run
-        if run is None:
-            self.request_type = API[self._handler.key].request
-            module = import_module(self._handler.module)
-            run = self._run = module.handle
-        return run(self.request_type.decode(request.api_version, request.body), ctx)
+    def run(self, version: int, body: memoryview, ctx: Context) -> Any:
+        run = self._run or self._load()
+        decode = self._decoders.get(version) or self._decoder(version)
+        return run(decode(body), ctx)
+
+    def _load(self) -> Run:
+        run: Run = import_module(self._handler.module).handle
+        self._run = run
+        return run
+
+    def _decoder(self, version: int) -> Decoder:
+        found = self._decoders[version] = API[self._handler.key].request.decoder(version)
+        return found
 
 
 class Dispatcher:
@@ -84,21 +91,14 @@ class Dispatcher:
             await asyncio.wait(self._tasks)
 
     def _begin(self, connection: ClientConnection, request: Request) -> None:
-        route = self._routes.get(request.api_key)
-        if route is None or not route.lowest <= request.api_version <= route.highest:
+        ticket, api_key, version, correlation_id, client_id, body = request
+        route = self._routes.get(api_key)
+        if route is None or not route.lowest <= version <= route.highest:
             self._refuse(connection, request)
             return
-        ctx = Context(
-            self._services,
-            connection,
-            request.ticket,
-            request.api_key,
-            request.api_version,
-            request.correlation_id,
-            request.client_id,
-        )
+        ctx = Context(self._services, connection, ticket, api_key, version, correlation_id, client_id)
         try:
-            answer = route.run(request, ctx)
+            answer = route.run(version, body, ctx)
         except ProtocolError as error:
             connection.close(f"undecodable {_name(request)}: {error}")
         except Exception:
