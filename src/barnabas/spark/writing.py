@@ -191,7 +191,10 @@ def lend(client: Mapping[str, str], transactional_id: str | None = None) -> Iter
     except BaseException:
         producer.close()
         raise
-    _kept[key] = producer
+    if key in _kept:  # two tasks of one worker had one each
+        producer.close()
+    else:
+        _kept[key] = producer
     while len(_kept) > KEPT_MAX:
         _, oldest = _kept.popitem(last=False)
         oldest.close()
