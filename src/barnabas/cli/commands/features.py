@@ -71,32 +71,39 @@ def describe(as_json: bool, connection: Connection) -> None:
 @command.command(short_help="Raise levels.")
 @feature_option
 @dry_run_option
+@json_option
 @connected
-def upgrade(wanted: tuple[str, ...], dry_run: bool, connection: Connection) -> None:
+def upgrade(wanted: tuple[str, ...], dry_run: bool, as_json: bool, connection: Connection) -> None:
     """Raise the levels of features, all named ones or none."""
     from barnabas.client.admin_features import FeatureChange
 
-    _change(connection, _levels(wanted), FeatureChange.UPGRADE, dry_run)
+    _change(connection, _levels(wanted), FeatureChange.UPGRADE, dry_run, as_json)
 
 
 @command.command(short_help="Lower levels.")
 @feature_option
 @unsafe_option
 @dry_run_option
+@json_option
 @connected
-def downgrade(wanted: tuple[str, ...], unsafe: bool, dry_run: bool, connection: Connection) -> None:
+def downgrade(
+    wanted: tuple[str, ...], unsafe: bool, dry_run: bool, as_json: bool, connection: Connection
+) -> None:
     """Lower the levels of features, all named ones or none; 0 switches one off."""
-    _change(connection, _levels(wanted), _downgrade(unsafe), dry_run)
+    _change(connection, _levels(wanted), _downgrade(unsafe), dry_run, as_json)
 
 
 @command.command(short_help="Switch features off.")
 @click.option("--feature", "names", multiple=True, required=True, metavar="NAME", help="What to switch off.")
 @unsafe_option
 @dry_run_option
+@json_option
 @connected
-def disable(names: tuple[str, ...], unsafe: bool, dry_run: bool, connection: Connection) -> None:
+def disable(
+    names: tuple[str, ...], unsafe: bool, dry_run: bool, as_json: bool, connection: Connection
+) -> None:
     """Switch features off, all named ones or none."""
-    _change(connection, dict.fromkeys(names, 0), _downgrade(unsafe), dry_run)
+    _change(connection, dict.fromkeys(names, 0), _downgrade(unsafe), dry_run, as_json)
 
 
 def _downgrade(unsafe: bool) -> "FeatureChange":
@@ -117,9 +124,16 @@ def _levels(wanted: tuple[str, ...]) -> dict[str, int]:
     return levels
 
 
-def _change(connection: Connection, levels: dict[str, int], change: "FeatureChange", dry_run: bool) -> None:
+def _change(
+    connection: Connection, levels: dict[str, int], change: "FeatureChange", dry_run: bool, as_json: bool
+) -> None:
+    from barnabas.cli.output import document
+
     with connection.admin() as admin:
         admin.update_features(levels, change=change, validate_only=dry_run)
+    if as_json:
+        document({"levels": levels, "dry_run": dry_run})
+        return
     done = "could be changed" if dry_run else "is now"
     for name, level in levels.items():
         state = f"at level {level}" if level else "off"
