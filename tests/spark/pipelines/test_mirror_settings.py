@@ -42,6 +42,8 @@ class TestPlan:
 
     def test_names_at_the_target(self) -> None:
         assert self.PLAN.target_topic("a") == "east.a"
+        assert self.PLAN.reads == [": a"]
+        assert self.PLAN.writes == [": east."]
         assert self.PLAN.transactional_id("a", 3) == "mirror:m/a-3"
 
 

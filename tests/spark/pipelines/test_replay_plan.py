@@ -67,3 +67,4 @@ def test_secrets_are_not_shown() -> None:
     plan = ReplayPlan({"sasl.password": "hush"}, {"sasl.password": "hush"}, "t", "r1")
     assert "hush" not in repr(plan)
     assert plan.group == "replay:r1"
+    assert plan.writes == ["t"]

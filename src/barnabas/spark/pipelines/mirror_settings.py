@@ -115,6 +115,15 @@ class MirrorPlan:
     timeout_ms: int = 120_000
     """How long one request may be tried again before a task fails."""
 
+    @property
+    def reads(self) -> list[str]:
+        """For people: what is copied from where."""
+        return [f"{self.source.get('bootstrap.servers', '')}: {', '.join(self.topics.include)}"]
+
+    @property
+    def writes(self) -> list[str]:
+        return [f"{self.target.get('bootstrap.servers', '')}: {self.prefix or 'the same names'}"]
+
     def target_topic(self, topic: str) -> str:
         return self.prefix + topic
 

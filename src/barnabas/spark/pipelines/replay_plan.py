@@ -120,6 +120,15 @@ class ReplayPlan:
     timeout_ms: int = 120_000
 
     @property
+    def reads(self) -> list[str]:
+        """For people: what is replayed."""
+        return [self.path or self.topic]
+
+    @property
+    def writes(self) -> list[str]:
+        return [self.into]
+
+    @property
     def group(self) -> str:
         """Holds how far it is, in the target cluster."""
         return f"replay:{self.id}"
