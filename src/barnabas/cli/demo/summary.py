@@ -1,5 +1,7 @@
 """What is said when the demo has ended: the sums, whether they agree, and where to look next."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["print_summary", "summary"]
 
 _NEXT: Final = (
-    ("barnabas start", "a broker of your own, data in ./barnabas-data"),
-    ("barnabas consume orders --from -10 -e", "the same kind of look at your topics"),
-    ("barnabas pipeline run FILE.yaml", "pipelines as this one: docs/pipelines.md"),
-    ("README.md, docs/README.md", "tours for Python, PySpark and tests"),
+    ("start", "a broker of your own, data in ./barnabas-data"),
+    ("topics list", "what is in it; produce, consume and groups are the next"),
+    ("pipeline new transform my.yaml", "a pipeline of your own: docs/pipelines.md"),
+    ("demo --keep --for 5m", "this again, and leave data and pipeline file to look at"),
 )
 
 
@@ -64,5 +66,18 @@ def print_summary(outcome: "Outcome", kept: Path | None, *, as_json: bool) -> No
     if kept is not None:
         click.echo(f"kept     {kept}")
     click.echo("\nWhere to look next:")
+    program = _program()
     for command, what in _NEXT:
-        click.echo(f"  {command:<40} {what}")
+        click.echo(f"  {f'{program} {command}':<40} {what}")
+    click.echo(f"  {'README.md, docs/README.md':<40} tours for Python, PySpark and tests")
+
+
+def _program() -> str:
+    """How this program is called from here: its name, or the path where it is not on the user's path."""
+    here = Path(sys.argv[0])
+    if here.name != "barnabas" or shutil.which("barnabas") == str(here.absolute()):
+        return "barnabas"
+    try:
+        return str(here.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(here)
