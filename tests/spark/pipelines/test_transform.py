@@ -13,7 +13,7 @@ from tests.spark.pipelines._flows import SCHEMA, ended, run_once, send_orders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def transform(topics: Topics, **more: Any) -> dict[str, Any]:
