@@ -12,7 +12,7 @@ from barnabas.cli.java import find_java
 from tests._docs import RUN, BadFence, Block, blocks, indented_code
 
 ROOT = Path(__file__).resolve().parent.parent
-DEADLINE_S = 300
+DEADLINE_S = 600
 PAGES = sorted(
     path.relative_to(ROOT)
     for path in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")]
