@@ -42,6 +42,8 @@ def check_flow(flow: Flow) -> None:
 
 def source_topics(source: Source) -> dict[str, int]:
     """Topic -> its partitions, of those that a source reads now."""
+    from barnabas.client.errors import UnknownTopic
+
     with _admin(source.cluster) as admin:
         names = list(source.topics)
         if source.pattern is not None:
@@ -54,7 +56,10 @@ def source_topics(source: Source) -> dict[str, int]:
                 raise PipelineError(f"no topic at {source.cluster.bootstrap} is like {source.pattern!r}")
         found = admin.describe_topics(names)
         for name, missing in found.errors.items():
-            raise PipelineError(f"topic {name} at {source.cluster.bootstrap}: {missing}") from missing
+            # Brokers call an unknown topic worth a retry; to a pipeline it is gone, or was never there.
+            again = missing.retriable and not isinstance(missing, UnknownTopic)
+            text = f"topic {name} at {source.cluster.bootstrap}: {missing}"
+            raise PipelineError(text, retriable=again) from missing
         return {name: len(info.partitions) for name, info in found.succeeded.items()}
 
 
@@ -67,7 +72,8 @@ def make_topics(cluster: Cluster, topics: Sequence[str], partitions: int) -> Non
                 try:
                     admin.create_topic(topic, partitions, -1)
                 except BarnabasError as error:
-                    raise PipelineError(f"topic {topic} at {cluster.bootstrap}: {error}") from error
+                    text = f"topic {topic} at {cluster.bootstrap}: {error}"
+                    raise PipelineError(text, retriable=error.retriable) from error
 
 
 def end_offsets(source: Source) -> str:
