@@ -120,6 +120,7 @@ class TestWrong:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # with the start of a session on a machine that is busy
 def test_the_executable_runs_it_on_spark(
     shared_broker: Broker, west: Broker, topic: str, tmp_path: Path
 ) -> None:

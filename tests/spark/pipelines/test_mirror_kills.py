@@ -112,6 +112,7 @@ def test_two_kills_of_the_mirror(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("offsets", WAYS)
 def test_many_kills_of_the_mirror_and_of_brokers(
@@ -132,6 +133,7 @@ def test_many_kills_of_the_mirror_and_of_brokers(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("offsets", WAYS)
 def test_kills_of_sparks_driver(
     servers: tuple[BarnabasServer, BarnabasServer], tmp_path: Path, offsets: str
@@ -139,5 +141,5 @@ def test_kills_of_sparks_driver(
     run = Run(servers, offsets, tmp_path, seed=5)
     for _ in range(4):
         run.grow()
-        run.killed(15, 45, "--checkpoint", str(tmp_path), "--master", "local[2,4]")
+        run.killed(20, 70, "--checkpoint", str(tmp_path), "--master", "local[2,4]")
     run.check()

@@ -154,6 +154,7 @@ class TestReader:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # with the start of a session on a machine that is busy
 def test_spark_runs_it_once_and_again(
     spark: "SparkSession", source: Broker, target: Broker, tmp_path: Path
 ) -> None:

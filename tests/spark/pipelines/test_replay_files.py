@@ -5,18 +5,25 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from barnabas.client.producer import Producer
 from barnabas.spark.pipelines.errors import PipelineError
+from barnabas.spark.pipelines.files import load
 from barnabas.spark.pipelines.mirror_task import Copied
 from barnabas.spark.pipelines.replay_files import FilesReplay
 from barnabas.spark.pipelines.replay_pace import Extent
 from barnabas.spark.pipelines.replay_plan import Rate, ReplayPlan
+from barnabas.spark.pipelines.supervisor import Supervisor
 from barnabas.testing import Broker
 from tests.spark.pipelines._mirror import fresh, rows, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 T0 = 1_700_000_000_000
 
@@ -145,6 +152,36 @@ class TestOnce:
     def test_as_recorded(self, target: Broker, tmp_path: Path) -> None:
         land(tmp_path, "a", [(0, 0), (0, 1), (0, 2)])
         assert run(plan_for(target, tmp_path, rate=Rate("speed", 10))) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)  # with the start of a session on a machine that is busy
+def test_what_land_wrote_goes_back_as_it_was(
+    spark: "SparkSession", source: Broker, target: Broker, tmp_path: Path
+) -> None:
+    topic = fresh("landed")
+    source.create_topic(topic, 2)
+    with Producer(settings(source)) as producer:
+        for number in range(60):
+            value = json.dumps({"id": number, "name": f"n{number}", "tags": ["a", "b"]}).encode()
+            producer.send(topic, value, key=b"k%d" % number, partition=number % 2, timestamp_ms=T0 + number)
+    file = tmp_path / "land.yaml"
+    file.write_text(
+        f"name: {topic}\nkind: land\nbootstrap: {source.bootstrap_servers}\n"
+        f"source: {{topic: {topic}, schema: 'id BIGINT, name STRING, tags ARRAY<STRING>'}}\n"
+        f"sink: {{parquet: {tmp_path}/lake, partition_by: [date]}}\n"
+    )
+    landing = Supervisor(load(file), checkpoint=str(tmp_path / "checkpoint"), once=True, spark=spark)
+    (outcome,) = landing.run(threading.Event(), lambda progress: None)
+    assert (outcome.state, outcome.error) == ("done", None)
+    plan = plan_for(target, tmp_path / "lake")
+    assert run(plan) == 60
+    for partition in (0, 1):
+        before, after = rows(source, topic, partition), rows(target, plan.into, partition)
+        assert [row[1:3] for row in after] == [row[1:3] for row in before]
+        assert [json.loads(row.value or b"") for row in after] == [
+            json.loads(row.value or b"") for row in before
+        ]
 
 
 class TestDryRun:
