@@ -188,25 +188,25 @@ def _table() -> Iterator[Screen]:
 
 def _drawn(parts: "Sequence[Progress]") -> Any:
     from rich import box
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     columns = ("rows", "rows/s", "batch-ms", "lag", "lag-s", "eta-s")
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    drawn.add_column("PIPELINE", overflow="fold")
+    drawn.add_column("PIPELINE", no_wrap=True)
     drawn.add_column("STATE")
     for name in columns:
         drawn.add_column(name.upper(), justify="right")
-    drawn.add_column("LAST ERROR", overflow="fold")
     for each in parts:
         figures = _figures(each)
         drawn.add_row(
             Text(each.part),
             Text(each.state, style=_STYLES.get(each.state, "")),
             *(Text(figures[name]) for name in columns),
-            Text(each.last_error or ""),
         )
-    return drawn
+    errors = dict.fromkeys(f"{each.pipeline}: {each.last_error}" for each in parts if each.last_error)
+    return Group(drawn, *(Text(error, style="yellow") for error in errors))
 
 
 _STYLES: Mapping[str, str] = {"running": "green", "waiting": "yellow", "failed": "red", "done": "green"}

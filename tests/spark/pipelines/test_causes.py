@@ -28,6 +28,7 @@ def failed(cause: str) -> StreamingQueryException:
         (PipelineError("a disk is full", retriable=True), "a disk is full", False),
         (PipelineError("the checkpoint is not yours"), "the checkpoint is not yours", True),
         (SpecError("f.yaml: x"), "f.yaml: x", True),
+        (PipelineError("no broker:\n  a:1: refused"), "no broker: a:1: refused", True),
         (ConfigFault("no such setting"), "no such setting", True),
         (failed("Python worker failed to connect back."), "Python worker failed to connect back.", False),
         (

@@ -44,7 +44,7 @@ _SENTENCES: Final = (
 def explain(error: BaseException) -> str:
     """One sentence, without a stack."""
     if isinstance(error, BarnabasError):
-        return str(error)
+        return " ".join(str(error).split())  # some list addresses on lines of their own
     text = _text(error)
     for pattern, sentence in _SENTENCES:
         if pattern.search(text):

@@ -56,8 +56,9 @@ def open_session(
     """
     from barnabas.spark.sessions import session
 
-    # A master elsewhere takes its Python from the driver's word; without it executors would use another one.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is not None and not master.startswith("local"):
+        # Executors elsewhere take the Python that the driver names, or else the first one of their path.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with quiet(log_file):
         return session(app_name, master, checkpoint, **{**_SETTINGS, **conf})
 
