@@ -1,13 +1,15 @@
 """Settings of a session, and the lock of a checkpoint."""
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from barnabas.spark.errors import SparkPartError
-from barnabas.spark.sessions import LOCK_NAME, lock_checkpoint, session_settings
+from barnabas.spark.sessions import LOCK_NAME, lock_checkpoint, session_settings, worker_python
 
 RAW = "spark.hadoop.fs.file.impl"
 
@@ -54,6 +56,36 @@ class TestLock:
             other.kill()
             other.wait()
         lock_checkpoint(folder)
+
+
+class TestWorkerPython:
+    def test_pyspark_comes_from_its_folder_and_the_rest_of_the_path_stays(self, tmp_path: Path) -> None:
+        import pyspark
+
+        home = Path(pyspark.__file__).parent
+        path = [f"{home}/python/lib/pyspark.zip", "/some/spark-core.jar", str(tmp_path / "mine *")]
+        done = subprocess.run(
+            [worker_python(), "-c", "import pyspark, sys; print(pyspark.__file__, *sys.path, sep='\\n')"],
+            env={**os.environ, "PYTHONPATH": ":".join(path)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found = done.stdout.splitlines()
+        assert found[0] == str(home / "__init__.py")
+        assert path[2] in found
+        assert not {path[0], path[1]} & set(found)
+
+    def test_a_spark_of_ones_own_is_left_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+        assert worker_python() == sys.executable
+
+    def test_a_folder_that_cannot_be_written_costs_only_speed(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+        assert worker_python() == sys.executable
 
 
 @pytest.mark.slow

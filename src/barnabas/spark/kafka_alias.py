@@ -39,7 +39,11 @@ def _readers_and_writers() -> list[Any]:
 
 def _translating(original: Any) -> Any:
     def format(self: Any, source: str) -> Any:  # the name shows in a stack: it stands for `format`
-        return original(self, "barnabas" if source.lower() == "kafka" else source)
+        if source.lower() != "kafka":
+            return original(self, source)
+        told = original(self, "barnabas")
+        # Spark's connector takes the default mode for append; it lets a Python source have append alone.
+        return told.mode("append") if hasattr(told, "mode") else told
 
     format.__doc__ = original.__doc__
     return format

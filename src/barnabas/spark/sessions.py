@@ -6,8 +6,12 @@ The plain file system renames without checking first, so a checkpoint in use is 
 """
 
 import fcntl
+import hashlib
 import os
+import shlex
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -17,7 +21,15 @@ from barnabas.spark.errors import SparkPartError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DEFAULT_MASTER", "local_path", "lock_checkpoint", "register", "session", "session_settings"]
+__all__ = [
+    "DEFAULT_MASTER",
+    "local_path",
+    "lock_checkpoint",
+    "register",
+    "session",
+    "session_settings",
+    "worker_python",
+]
 
 DEFAULT_MASTER: Final = "local[*,4]"
 LOCK_NAME: Final = ".barnabas.lock"
@@ -37,6 +49,18 @@ _LOCAL_FILES: Final = {
     ),
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
+_WORKER_SCRIPT: Final = """#!/bin/sh
+set -f  # no file names for a * in the path
+kept=
+IFS=:
+for each in $PYTHONPATH; do
+    case $each in
+    {folder}/*.zip | *.jar) ;;
+    *) kept=${{kept:+$kept:}}$each ;;
+    esac
+done
+PYTHONPATH=$kept exec {python} "$@"
+"""
 _locks: dict[Path, IO[str]] = {}
 
 
@@ -81,8 +105,37 @@ def session(
 
 def _point_at_this_machine() -> None:
     """Workers of a local master run this very Python, not the first python3 of the path, and stay local."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = worker_python()
+
+
+def worker_python() -> str:
+    """A command for the workers: this Python, with PySpark from its folder.
+
+    Spark puts a zip of PySpark before everything else on the path of its workers.  A zip holds no compiled
+    modules, so each of half a dozen processes would compile all of PySpark when a query starts: a second
+    of work each, of the ten that Spark waits for them.  An installation of Spark's own is left alone.
+    """
+    import pyspark
+
+    zipped = Path(pyspark.__file__).parent / "python" / "lib" / "pyspark.zip"
+    if "SPARK_HOME" in os.environ or not zipped.exists():
+        return sys.executable
+    text = _WORKER_SCRIPT.format(folder=shlex.quote(str(zipped.parent)), python=shlex.quote(sys.executable))
+    name = f"barnabas-python-{os.getuid()}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    script = Path(tempfile.gettempdir()) / name
+    try:
+        if not script.exists():
+            fresh = Path(f"{script}.{os.getpid()}")
+            fresh.touch(mode=0o700)
+            fresh.write_text(text)
+            fresh.rename(script)
+        ours = script.stat().st_uid == os.getuid() and script.read_text() == text
+        runs = subprocess.run([script, "-c", ""], check=False).returncode == 0  # /tmp may forbid programs
+    except OSError:
+        return sys.executable
+    return str(script) if ours and runs else sys.executable
 
 
 def _conf_name(name: str) -> str:
@@ -143,18 +196,11 @@ def register(spark: "SparkSession", *, ship: bool = False) -> None:
     With `ship` the code travels with every job, for clusters where the package is installed on the driver
     alone; executors then need pyspark, pyarrow and this package's dependencies.
     """
-    import pyspark_barnabas
-
     if ship:
-        _ship_by_value()
-    spark.dataSource.register(pyspark_barnabas.DefaultSource)
+        from barnabas.spark.shipping import shipped_source
 
+        spark.dataSource.register(shipped_source())
+    else:
+        from pyspark_barnabas import DefaultSource
 
-def _ship_by_value() -> None:
-    from pyspark import cloudpickle
-
-    import barnabas
-    import pyspark_barnabas
-
-    for module in (pyspark_barnabas, barnabas):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # PySpark ships it without types
+        spark.dataSource.register(DefaultSource)
