@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,8 +61,19 @@ def open_session(
     if master is not None and not master.startswith("local"):
         # Executors elsewhere take the Python that the driver names, or else the first one of their path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with quiet(log_file):
+    with quiet(log_file), _own_interrupts():
         return session(app_name, master, checkpoint, **{**_SETTINGS, **conf})
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keeps the handler of Ctrl-C: a new session of Spark puts its own in place."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
