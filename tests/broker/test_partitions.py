@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.base.types import TopicPartition
 from barnabas.controller.topics import NewTopic
+from tests.broker._calls import batch, now_ms
 from tests.broker._parts import open_log_parts, run
 
 
@@ -53,5 +54,21 @@ def test_it_may_change_while_it_is_walked_through(folder: Path) -> None:
             for partition in parts.partitions:
                 parts.partitions.remove(partition.topic_partition)
             assert len(parts.partitions) == 0
+
+    run(main())
+
+
+def test_a_topic_holds_records_once_something_was_written(folder: Path) -> None:
+    async def main() -> None:
+        async with open_log_parts(folder) as parts:
+            await parts.topics.create(NewTopic("a", 2))
+            table = parts.partitions
+            partition = table.get("a", 1)
+            assert partition is not None
+            assert not table.holds_records("a")
+            partition.append(memoryview(bytearray(batch(b"x"))), acks_all=False, now_ms=now_ms())
+            assert table.holds_records("a")
+            partition.log.truncate_fully_and_start_at(1, now_ms=now_ms())
+            assert table.holds_records("a")
 
     run(main())
