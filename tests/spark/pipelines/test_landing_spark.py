@@ -31,6 +31,16 @@ def test_files_grow_and_odd_names_of_partitions_stay(spark: "SparkSession", tmp_
     assert folders == ["place=007", "place=__HIVE_DEFAULT_PARTITION__", "place=a%3Db c"]
 
 
+def test_times_are_written_as_every_reader_knows_them(spark: "SparkSession", tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    tables = SparkTables(spark, [], one_file=True)
+    tables.write(spark.sql("SELECT 1 AS id, current_timestamp() AS at"), str(tmp_path / "t"))
+    (file,) = plain_files(str(tmp_path / "t"))
+    column = pyarrow.parquet.ParquetFile(tmp_path / "t" / file).schema.column(1)
+    assert (column.physical_type, str(column.logical_type.type)) == ("INT64", "TIMESTAMP")
+
+
 def test_rows_are_counted_by_file(spark: "SparkSession", tmp_path: Path) -> None:
     folder = str(tmp_path / "with space")
     tables = SparkTables(spark, ["p"], one_file=True)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["check_environment", "close_session", "is_gone", "open_session", "quiet"]
 
 _SETTINGS: Final = {
-    # Readers other than Spark do not all know INT96.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.shuffle.partitions": "4",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }

@@ -24,6 +24,8 @@ class SparkTables:
     def write(self, rows: "DataFrame", folder: str) -> None:
         if self._one_file:
             rows = rows.repartition(*self._partition_by) if self._partition_by else rows.coalesce(1)
+        # Readers other than Spark do not all know INT96, which is what times are otherwise written as.
+        rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         rows.write.mode("overwrite").partitionBy(*self._partition_by).parquet(folder)
 
     def merge(self, old: Part, new: Part, folder: str) -> None:
