@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from barnabas.base.types import TopicPartition
 from barnabas.spark.errors import OptionError, SparkPartError
 from barnabas.spark.lookup import Lookup, admin_settings
 from barnabas.spark.options import AtOffsets, AtTime, AtTimes, Edge, parse_source
+from barnabas.testing.broker import Broker
+from tests._kafka import free_ports
 from tests.spark._kit import Topics
 
 KEPT = {"retention.ms": "-1"}  # the records of these tests claim to be from 1970
@@ -142,6 +146,24 @@ def test_a_group_is_told_and_forgotten(topics: Topics, topic: str) -> None:
         assert (found.offset, found.metadata) == (3, '{"batch": 1}')
         asked.forget_group(f"spark:{topic}")
         assert asked.committed(f"spark:{topic}") == {}
+
+
+@pytest.mark.slow
+def test_a_broker_that_restarts_is_waited_for(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    settings = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    broker = Broker(settings, data_dir=str(tmp_path))
+    with broker, Topics(broker.bootstrap_servers) as made:
+        made.create("t")
+        made.fill("t", 3)
+    asked = Lookup(parse_source({"kafka.bootstrap.servers": f"127.0.0.1:{port}", "subscribe": "t"}))
+    with broker:
+        assert asked.latest(asked.partitions()) == places("t", 3)
+    with ThreadPoolExecutor(1) as other:
+        answer = other.submit(asked.latest, [TopicPartition("t", 0)])
+        with broker:
+            assert answer.result(60) == places("t", 3)
+            asked.close()
 
 
 def test_nobody_there_is_one_sentence() -> None:

@@ -62,10 +62,14 @@ def batch_reader(options: Mapping[str, str], given: StructType) -> "BatchReader"
 
 
 def stream_reader(options: Mapping[str, str], given: StructType) -> "StreamReader":
-    from barnabas.spark.stream import StreamReader
-
     parsed = parse_source(options, stream=True)
     check_schema(parsed, given)
+    try:
+        from barnabas.spark.stream import StreamReader
+    except ImportError as error:
+        raise SparkPartError(
+            f"streams need PySpark 4.2 or newer, where Python sources have limits: {error}"
+        ) from error
     return StreamReader(parsed)
 
 
