@@ -34,7 +34,7 @@ from barnabas.records.legacy import magic_of, read_message_set
 __all__ = ["KeptRun", "Piece", "kept_run", "pieces"]
 
 PAYLOAD_BYTES_MAX: Final = 2**31 - 1
-SMALL_BYTES: Final = 48 << 10
+SMALL_BYTES: Final = 32 << 10
 MERGED_BYTES: Final = 256 << 10
 MERGED_LEAST: Final = 3
 _TIMESTAMP_MAX: Final = 2**52  # Arrow's microseconds hold later ones no more
