@@ -15,7 +15,6 @@ from barnabas.spark import writing
 from barnabas.spark.errors import OptionError, SparkPartError
 from barnabas.spark.exactly_once import Marker, Plan, TaskName, decide, write_exactly_once
 from barnabas.spark.sink_options import SinkOptions, parse_sink
-from barnabas.testing.broker import Broker
 from tests.client._faulty import FaultyBroker, faulty_broker
 from tests.spark._kit import Topics
 
@@ -47,12 +46,12 @@ def options_for(bootstrap: str, topic: str, **more: str) -> SinkOptions:
 
 
 @pytest.fixture
-def options(broker: Broker, topics: Topics, topic: str) -> SinkOptions:
+def options(bootstrap: str, topics: Topics, topic: str) -> SinkOptions:
     """Options of a sink into a new topic of three partitions."""
     topics.create(topic, 3)
     with contextlib.suppress(BarnabasError):
         topics.create("marks")
-    return options_for(broker.bootstrap_servers, topic)
+    return options_for(bootstrap, topic)
 
 
 @pytest.fixture
@@ -168,7 +167,7 @@ class TestFailures:
         assert values(topics, options) == expected((0, 0))
 
     def test_a_transaction_that_takes_too_long_is_explained(
-        self, topics: Topics, options: SinkOptions, task: TaskName, broker: Broker
+        self, topics: Topics, options: SinkOptions, task: TaskName
     ) -> None:
         """The coordinator aborts it; here an administrator does, with the same effect."""
 
@@ -183,10 +182,10 @@ class TestFailures:
         assert values(topics, options) == []
 
     def test_a_timeout_above_what_the_brokers_allow_is_named(
-        self, broker: Broker, topics: Topics, topic: str, task: TaskName
+        self, bootstrap: str, topics: Topics, topic: str, task: TaskName
     ) -> None:
         topics.create(topic)
-        long = options_for(broker.bootstrap_servers, topic, **{"kafka.transaction.timeout.ms": "2000000000"})
+        long = options_for(bootstrap, topic, **{"kafka.transaction.timeout.ms": "2000000000"})
         with pytest.raises(OptionError, match=r"kafka.transaction.timeout.ms: 2000000000 is more than"):
             write_exactly_once(rows_of(0, 0), long, task)
 

@@ -18,7 +18,6 @@ from barnabas.spark import writing
 from barnabas.spark.errors import SparkPartError
 from barnabas.spark.sink_options import SinkOptions, parse_sink
 from barnabas.spark.writing import RowWriter, Tally, lend, write_at_least_once
-from barnabas.testing.broker import Broker
 from tests.spark._kit import Topics
 
 LIMIT = 2**31 - 1
@@ -199,8 +198,8 @@ class TestTally:
 
 
 class TestLending:
-    def test_a_producer_waits_for_the_next_task_unless_it_failed(self, broker: Broker) -> None:
-        client = {"bootstrap.servers": broker.bootstrap_servers}
+    def test_a_producer_waits_for_the_next_task_unless_it_failed(self, bootstrap: str) -> None:
+        client = {"bootstrap.servers": bootstrap}
         with lend(client) as first:
             pass
         with lend(client) as again, lend(client) as other:
@@ -211,9 +210,9 @@ class TestLending:
         with lend(client) as next_one:
             assert next_one is not failed
 
-    def test_no_more_are_kept_than_allowed(self, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_more_are_kept_than_allowed(self, bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(writing, "KEPT_MAX", 1)
-        client = {"bootstrap.servers": broker.bootstrap_servers}
+        client = {"bootstrap.servers": bootstrap}
         lent: list[BulkProducer] = []
         for number in range(2):
             with lend({**client, "client.id": str(number)}) as producer:
@@ -224,9 +223,9 @@ class TestLending:
             assert made_anew is not lent[0]
 
 
-def test_rows_are_acknowledged_when_it_returns(broker: Broker, topics: Topics, topic: str) -> None:
+def test_rows_are_acknowledged_when_it_returns(bootstrap: str, topics: Topics, topic: str) -> None:
     topics.create(topic, 3)
-    options = parse_sink({"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": topic})
+    options = parse_sink({"kafka.bootstrap.servers": bootstrap, "topic": topic})
     rows = [pa.record_batch({"key": [str(n)], "value": [f"v{n}"]}) for n in range(300)]
     assert write_at_least_once(rows, options) == 300
     assert sorted(topics.values(topic)) == sorted(f"v{n}".encode() for n in range(300))

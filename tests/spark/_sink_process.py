@@ -1,0 +1,103 @@
+"""The query of `_sink_driver` as a process: started, watched, killed with everything that belongs to it."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LIMIT_S: Final = 240.0
+
+
+class SinkProcess:
+    """One run of the query.  `kill` is kill -9 of Python and JVM; Python workers may outlive them a while."""
+
+    def __init__(self, arguments: Sequence[str], log: IO[str]) -> None:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark._sink_driver", *arguments],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self) -> int:
+        return self._process.wait(LIMIT_S)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(LIMIT_S)
+
+    def workers(self) -> list[int]:
+        """The processes that run tasks in Python, below the JVM's daemon for them."""
+        found = []
+        for daemon in _below(self._process.pid):
+            if b"pyspark.daemon\0pyspark.worker" in _command(daemon):
+                found += [child for child in _children(daemon) if child not in found]
+        return [pid for pid in found if not _children(pid)]
+
+    def kill_worker(self, choose: int) -> bool:
+        """kill -9 of one of them; False if there is none."""
+        workers = self.workers()
+        if not workers:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(workers[choose % len(workers)], signal.SIGKILL)
+        return True
+
+
+@contextlib.contextmanager
+def sink_process(arguments: Sequence[str], log: IO[str]) -> Iterator[SinkProcess]:
+    process = SinkProcess(arguments, log)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def wait_until(holds: Callable[[], bool], process: SinkProcess) -> bool:
+    """Whether `holds()` came true before the process ended."""
+    deadline = time.monotonic() + LIMIT_S
+    while process.is_running:
+        if holds():
+            return True
+        assert time.monotonic() < deadline, "the query does not get on"
+        time.sleep(0.05)
+    return False
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        tasks = Path(f"/proc/{pid}/task")
+        return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+    return []
+
+
+def _below(pid: int) -> Iterator[int]:
+    for child in _children(pid):
+        yield child
+        yield from _below(child)
+
+
+def _command(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
