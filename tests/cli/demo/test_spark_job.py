@@ -59,7 +59,7 @@ def test_a_pipeline_that_gave_up_is_a_failure(progress: SparkProgress) -> None:
     assert progress.failure() is None
     progress.take(line("sales.topic", state="waiting", restarts=1, last_error="no broker"))
     assert (progress.failure(), progress.now().state) == (None, "Spark tries again")
-    progress.take(line("sales.topic", state="waiting", restarts=3, last_error="no broker"))
+    progress.take(line("sales.topic", state="waiting", restarts=6, last_error="no broker"))
     assert progress.failure() == "the pipeline sales.topic does not run: no broker"
     progress.take(line("sales.topic", state="failed", last_error="no such column"))
     assert progress.failure() == "the pipeline sales.topic does not run: no such column"

@@ -16,7 +16,7 @@ from barnabas.cli.demo.jobs import JobProgress
 __all__ = ["SparkJob", "SparkProgress", "pipeline_file", "what_is_missing"]
 
 _SINKS: Final = 2
-_RESTARTS_MAX: Final = 3
+_RESTARTS_MAX: Final = 6
 _FILE: Final = """\
 # The pipeline of `barnabas demo`.  Run it yourself: barnabas pipeline run {name}
 name: sales
