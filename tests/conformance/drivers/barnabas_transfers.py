@@ -31,6 +31,7 @@ def opened(bootstrap_servers: str, transactional_id: str) -> Producer:
             "bootstrap.servers": bootstrap_servers,
             "bootstrap.timeout.ms": 60_000,
             "transactional.id": transactional_id,
+            "transaction.timeout.ms": 600_000,  # nobody is too slow, however busy the machine is
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 100,
             "retry.backoff.ms": 20,
