@@ -60,6 +60,9 @@ def test_every_batch_is_reported_once() -> None:
     assert job.reports() == []
     query.recentProgress.append(progress(2))
     assert [each.batch_id for each in job.reports()] == [2]
+    query.recentProgress.append(progress(2, 0, timestamp="later"))
+    assert [each.rows_in for each in job.reports()] == [0]
+    assert job.reports() == []
 
 
 def test_a_job_is_what_its_query_is() -> None:

@@ -52,7 +52,8 @@ def test_the_local_disk(tmp_path: Path, prefix: str) -> None:
 def hadoop(spark: "SparkSession") -> HadoopFiles:
     jvm: Any = spark._jvm
     configuration = spark._jsc.hadoopConfiguration()
-    return HadoopFiles(jvm, configuration, jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration))
+    system = jvm.org.apache.hadoop.fs.Path("file:///").getFileSystem(configuration)
+    return HadoopFiles(jvm, configuration, system)
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ class QueryJob:
         self._name = name
         self._query = query
         self._faults = faults
-        self._seen = -1
+        self._seen: set[tuple[Any, Any]] = set()
 
     @property
     def name(self) -> str:
@@ -83,13 +83,10 @@ class QueryJob:
             time.sleep(0.1)
 
     def reports(self) -> list[BatchReport]:
-        found = []
-        for progress in self._query.recentProgress:
-            report = report_of(progress)
-            if report.batch_id > self._seen or (report.batch_id == self._seen and report.rows_in == 0):
-                found.append(report)
-        if found:
-            self._seen = found[-1].batch_id
+        # A query that waits for records tells of the same batch again and again, at other times.
+        recent = {(each["batchId"], each.get("timestamp")): each for each in self._query.recentProgress}
+        found = [report_of(each) for key, each in recent.items() if key not in self._seen]
+        self._seen = set(recent)
         return found
 
     def is_active(self) -> bool:

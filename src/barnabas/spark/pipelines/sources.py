@@ -111,7 +111,8 @@ def _avro_verdict(rows: "DataFrame", schema: str, skipped: int) -> "DataFrame":
         except AvroFault as fault:
             return None, f"the value is not Avro of the schema: {fault}"
 
-    decoded = F.udf(decode, f"value {declared.ddl}, error STRING")("value")
+    # Spark's way through Arrow would want pandas.
+    decoded = F.udf(decode, f"value {declared.ddl}, error STRING", useArrow=False)("value")
     both = "_barnabas_avro"
     return (
         rows.withColumn(both, decoded)
