@@ -131,19 +131,20 @@ def building(compiled: Kernel, plain: Kernel) -> list[Task]:
     ]
 
 
-def table() -> Any:
+def table(value_bytes: int = 100, count: int = COLUMN_COUNT) -> Any:
     return pa.table(
         {
-            "key": pa.array([b"key-%06d" % i for i in range(COLUMN_COUNT)]),
-            "value": pa.array([b"v" * 100] * COLUMN_COUNT),
-            "timestamp": pa.array(range(NOW, NOW + COLUMN_COUNT)),
+            "key": pa.array([b"key-%06d" % i for i in range(count)]),
+            "value": pa.array([b"v" * value_bytes] * count),
+            "timestamp": pa.array(range(NOW, NOW + count)),
         }
     )
 
 
-def fetched(size_limit: int, codec: Codec) -> bytes:
+def fetched(size_limit: int, codec: Codec, rows: Any = None) -> bytes:
     """What a broker would send for the table, in batches of about `size_limit`."""
-    out = columns_out.write_columns(table(), timestamp=NOW, size_limit=size_limit, codec=codec)
+    rows = table() if rows is None else rows
+    out = columns_out.write_columns(rows, timestamp=NOW, size_limit=size_limit, codec=codec)
     log, offset = bytearray(), 0
     for batch in out:
         (view,) = split_batches(memoryview(batch))
@@ -157,6 +158,8 @@ def column_tasks() -> list[Task]:
     rows, count = table(), COLUMN_COUNT
     small, medium, large = (fetched(size, Codec.NONE) for size in (16_384, 130_000, 1_000_000))
     packed = fetched(1_000_000, Codec.LZ4)
+    longer = table(1000, count // 10)
+    long_small, long_medium = (fetched(size, Codec.NONE, longer) for size in (16_384, 130_000))
 
     def read(data: bytes, *names: str) -> object:
         return list(columns.read_columns(data, names or columns.DEFAULT_COLUMNS))
@@ -171,6 +174,8 @@ def column_tasks() -> list[Task]:
         Task("batches of 1 MB to key and value", count, partial(read, large, "key", "value"), aim=5),
         Task("batches of 1 MB to offset and timestamp", count, partial(read, large, "offset", "timestamp")),
         Task("lz4 batches of 1 MB to all columns", count, partial(read, packed)),
+        Task("1-KB records, batches of 16 KB", count // 10, partial(read, long_small)),
+        Task("1-KB records, batches of 130 KB", count // 10, partial(read, long_medium)),
         Task("columns to batches of 16 KB", count, partial(write, 16_384), aim=5),
         Task("columns to batches of 1 MB", count, partial(write, 1_000_000), aim=5),
         Task("columns to lz4 batches of 1 MB", count, partial(write, 1_000_000, Codec.LZ4)),

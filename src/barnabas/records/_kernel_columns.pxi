@@ -14,6 +14,8 @@ cdef enum:  # the wanted columns, as bits; `_kernel_plain` has the same numbers
 
 cdef enum:
     HEADER_COST = 8  # bytes that a header counts for beside its text, so that their number is bounded too
+    GROW_AT = 262144  # a column with more data than this is going to be filled …
+    GROW_TO_MAX = 8388608  # … so it gets its whole room at once, up to this much
 
 cdef struct Vector:
     uint8_t* data
@@ -33,6 +35,7 @@ cdef struct State:
     int64_t rows_max
     int64_t size
     int64_t bytes_max
+    int64_t value_bytes  # what a full column of values holds, as far as one may count on it
     Vector offset
     Vector timestamp
     Vector timestamp_type
@@ -94,14 +97,24 @@ cdef inline void put_bit(Vector* bitmap, int64_t row, bint bit) noexcept nogil:
     byte[0] = (byte[0] & ~mask) | (mask if bit else 0)
 
 
-cdef inline int push(BinaryVectors* column, const uint8_t* data, int32_t size) noexcept nogil:
+cdef int grow(Vector* store, int64_t extra, int64_t expected) noexcept nogil:
+    """As `reserve` for data, but to the size of a full column in one step once it is not a small one.
+
+    Doubling copies everything again and leaves blocks of all sizes to the allocator; equal ones it reuses.
+    """
+    if store.size >= GROW_AT and expected > store.size + extra:
+        extra = expected - store.size
+    return reserve(store, extra)
+
+
+cdef inline int push(BinaryVectors* column, const uint8_t* data, int32_t size, int64_t expected) noexcept nogil:
     """One row, room for which was reserved but for its data; 1 when there is no memory."""
     cdef Vector* store = &column.data
     put_bit(&column.validity, column.rows, size >= 0)
     if size < 0:
         column.nulls += 1
     elif size:
-        if store.size + size > store.capacity and reserve(store, size):
+        if store.size + size > store.capacity and grow(store, size, expected):
             return 1
         memcpy(store.data + store.size, data, size)
         store.size += size
@@ -120,10 +133,10 @@ cdef int push_headers(State* state, const Walked* walked) noexcept nogil:
         p = read_varint(p, walked.end, &size)
         if not is_utf8(p, size):
             state.header_key_bad = True
-        if push(&state.header_key, p, size):
+        if push(&state.header_key, p, size, 0):
             return 1
         p = read_varint(p + size, walked.end, &size)
-        if push(&state.header_value, p, size):
+        if push(&state.header_value, p, size, 0):
             return 1
         if size > 0:
             p += size
@@ -146,9 +159,9 @@ cdef int push_record(State* state, const Walked* walked, const Source* source, i
         )
     if state.wanted & TIMESTAMP_TYPE:
         (<int32_t*>state.timestamp_type.data)[row] = source.appended
-    if state.wanted & KEY and push(&state.key, walked.key, walked.key_size):
+    if state.wanted & KEY and push(&state.key, walked.key, walked.key_size, 0):
         return 1
-    if state.wanted & VALUE and push(&state.value, walked.value, walked.value_size):
+    if state.wanted & VALUE and push(&state.value, walked.value, walked.value_size, state.value_bytes):
         return 1
     if state.wanted & HEADERS and push_headers(state, walked):
         return 1
@@ -275,6 +288,7 @@ cdef class ColumnBuilder:
         self._state.wanted = wanted
         self._state.rows_max = min(rows_max, <int64_t>INT32_MAX)
         self._state.bytes_max = min(bytes_max, <int64_t>INT32_MAX)
+        self._state.value_bytes = min(bytes_max, <int64_t>GROW_TO_MAX)
 
     def __dealloc__(self):
         cdef State* state = &self._state
