@@ -8,10 +8,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from barnabas.client.admin import Admin
+from barnabas.protocol.codes import ErrorCode
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from tests.broker._calls import batch, produce_request
+from tests.broker._transactions import NOT_NOW, TransactionalProducer, committed_values
+from tests.broker._wire import WireClient, until
 from tests.conformance._client import ROOT
 from tests.conformance._servers import BarnabasServer, make_server
 from tests.conformance._transactions import SETTINGS, Scene
@@ -140,6 +147,62 @@ def run(server: BarnabasServer, kills: int, seed: int) -> None:
     given = {name for side, name in sides if side == "to"}
     assert taken == given, "no transfer is half"
     assert set(acked) <= taken, "what was answered is there"
+
+
+class Sent(NamedTuple):
+    """A request that may go again, and where it was written."""
+
+    request: ProduceRequest
+    version: int
+
+    def offset(self, client: WireClient) -> int:
+        (topic,) = client.call(self.request, self.version, ProduceResponse).responses
+        (part,) = topic.partition_responses
+        assert part.error_code == 0, ErrorCode(part.error_code)
+        return part.base_offset
+
+
+def written(client: WireClient, producer: TransactionalProducer, topic: str, value: bytes, v2: bool) -> Sent:
+    """One record of an open transaction, the first one since it began."""
+    if not v2:
+        assert producer.add(topic) == [0]
+    sequence = 0 if v2 else int(value)
+    records = batch(
+        value,
+        producer_id=producer.producer_id,
+        epoch=producer.epoch,
+        sequence=sequence,
+        transactional=True,
+    )
+    request = produce_request(topic, records)
+    request.transactional_id = producer.transactional_id
+    return Sent(request, 12 if v2 else 9)
+
+
+@pytest.mark.parametrize("segment_ms", ["1", "604800000"], ids=["rolling", "one segment"])
+@pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
+def test_a_batch_that_goes_again_after_a_kill_is_where_it_was(
+    server: BarnabasServer, v2: bool, segment_ms: str
+) -> None:
+    with Admin(bootstrap_servers=server.bootstrap_servers) as admin:
+        admin.create_topic("again", 1, configs={"segment.ms": segment_ms})
+    with WireClient(server.bootstrap_servers) as client:
+        producer = TransactionalProducer(client, "again")
+    for number in range(3):
+        with WireClient(server.bootstrap_servers) as client:
+            producer.client = client
+            sent = written(client, producer, "again", b"%d" % number, v2)
+            offset = sent.offset(client)
+        server.kill()
+        server.start()
+        with WireClient(server.bootstrap_servers) as client:
+            producer.client = client
+            assert sent.offset(client) == offset
+            until(lambda: producer.end(commit=True, version=5 if v2 else 3) not in NOT_NOW)
+            if v2:
+                producer.begin_epoch(producer.epoch + 1)
+    with WireClient(server.bootstrap_servers) as client:
+        assert committed_values(client, "again") == [b"0", b"1", b"2"]
 
 
 def test_money_is_neither_lost_nor_made(server: BarnabasServer) -> None:
