@@ -33,6 +33,7 @@ class Memory(Lookup):
         super().__init__(options)
         self.logs = logs
         self.told: list[tuple[str, dict[TopicPartition, int], str]] = []
+        self.record_bytes = 100.0
 
     def partitions(self, *, gone_is_fine: bool = False) -> frozenset[TopicPartition]:
         return frozenset(self.logs)
@@ -42,7 +43,7 @@ class Memory(Lookup):
         return {where: self.logs[where][side[OffsetSpec(what)]] for where, what in asked.items()}
 
     def bytes_per_offset(self, begins: Positions, ends: Positions) -> dict[TopicPartition, float]:
-        return dict.fromkeys(ends, 100.0)
+        return dict.fromkeys(ends, self.record_bytes)
 
     def commit(self, group: str, positions: Positions, metadata: str) -> None:
         self.told.append((group, dict(positions), metadata))
@@ -148,6 +149,10 @@ class TestLimits:
     def test_by_bytes(self) -> None:
         run = Run({A: (0, 1000)}, startingOffsets="earliest", maxBytesPerTrigger="10k")
         assert run.batch() == [(0, 0, 102)]
+        run.cluster.record_bytes = 1000.0
+        assert run.batch() == [(0, 102, 204)]
+        run.now_s = 30.0
+        assert run.batch() == [(0, 204, 214)]
         assert isinstance(run.reader.getDefaultReadLimit(), ReadMaxBytes)
 
     def test_once_reads_all_there_is(self) -> None:

@@ -62,16 +62,6 @@ SPARK_OWN: Final = frozenset(
     }
 )
 
-# Options of the writer: one mapping may serve both sides of a script.
-_OF_THE_SINK: Final = (
-    "topic",
-    "delivery",
-    "sinkId",
-    "markerTopic",
-    "checkpointRollback",
-    "includeTimestamp",
-)
-
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS: Final = "headers"
 STRATEGIES: Final = ("assign", "subscribe", "subscribePattern")
@@ -210,7 +200,10 @@ def parse_source(options: Mapping[str, str], *, stream: bool | None = None) -> S
             "use CREATE TEMPORARY VIEW … USING barnabas OPTIONS (…)",
         )
     given = _Given(options)
-    refuse_unknown(options, [*(each.name for each in OPTIONS), *_OF_THE_SINK])
+    # One mapping may serve both sides of a script, so those of the writer pass (it imports this module).
+    from barnabas.spark.sink_options import SINK_OPTIONS
+
+    refuse_unknown(options, [*(each.name for each in OPTIONS), *SINK_OPTIONS])
     is_stream = bool(stream)
     client = client_settings(_without_producers(options), _REFUSED)
     if stream is not None:

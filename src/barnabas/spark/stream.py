@@ -13,7 +13,7 @@ T3  `latestOffset(start)` is asked only when everything below `start` is committ
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -48,6 +48,8 @@ __all__ = ["StreamReader"]
 
 log = logging.getLogger(__name__)
 
+_SIZES_AGE_S: Final = 30.0  # how long the average sizes of records may be taken for true
+
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads partitions as they grow."""
@@ -69,6 +71,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_trigger_s = float("-inf")
         self._progress = Progress(self._lookup, options.group, wanted=options.commit_progress)
         self._bytes_per_offset: dict[TopicPartition, float] = {}
+        self._sized_at_s = float("-inf")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Executors get the options; connections and what was seen stay here."""
@@ -208,7 +211,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _offsets_for_bytes(self, limit: int, begins: Positions, ends: Positions) -> int:
         """How many offsets of this backlog make so many bytes, by what the logs have per offset."""
         wanted = {where: end for where, end in ends.items() if end > begins[where]}
-        if any(where not in self._bytes_per_offset for where in wanted):
+        is_old = self._monotonic_s() - self._sized_at_s >= _SIZES_AGE_S
+        if is_old or any(where not in self._bytes_per_offset for where in wanted):
+            self._sized_at_s = self._monotonic_s()
             earliest = self._lookup.earliest(wanted)
             self._bytes_per_offset = self._lookup.bytes_per_offset(earliest, self._lookup.latest(wanted))
         total = backlog(begins, wanted)
