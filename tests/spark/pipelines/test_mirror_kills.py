@@ -107,7 +107,7 @@ def test_two_kills_of_the_mirror(
     run = Run(servers, offsets, tmp_path, seed=1)
     for _ in range(2):
         run.grow()
-        run.killed(0.7, 1.2, "--here")
+        run.killed(1.0, 2.2, "--here")
     run.check()
 
 

@@ -10,7 +10,7 @@
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -44,6 +44,7 @@ __all__ = ["MirrorJob", "check", "parse", "resolved", "run_here", "start"]
 
 TRIGGER_MS: Final = 500
 _IDLE_S: Final = 0.3
+_ROUND_OFFSETS: Final = 200_000
 
 
 def parse(fields: Fields, cluster: Cluster) -> MirrorPlan:
@@ -157,22 +158,25 @@ def run_here(
 ) -> list[Copied]:
     """Mirrors without Spark until `stop` is set, or with `once` until all that is there now is copied.
 
-    The last position of each partition.  Raises what `copy` raises: whoever calls may call again.
+    What was done for each partition.  Raises what `copy` raises: whoever calls may call again.
     """
     plan = resolved(plan)
     stop = stop or threading.Event()
     done: dict[TopicPartition, Copied] = {}
     threads = max(plan.tasks, 1)
     links = [MirrorLinks(plan) for _ in range(threads)]
+    frozen: dict[TopicPartition, int] | None = None
     try:
         with MirrorUpkeep(plan) as upkeep, ThreadPoolExecutor(threads) as pool:
             while not stop.is_set():
-                if upkeep.look(force=once):
+                if upkeep.look():
                     upkeep.check_ends()
-                copied = _round(upkeep, done, links, pool)
+                    # A first look is cheap, and from there rounds can be short: a stop is heard after each.
+                    frozen = frozen if frozen is not None or not once else upkeep.ends()
+                copied = _round(upkeep, frozen or upkeep.ends(), done, links, pool)
                 if copied and on_copied is not None:
                     on_copied(copied)
-                if once:
+                if not copied and once:
                     upkeep.sync_groups()
                     break
                 if not copied:
@@ -185,20 +189,26 @@ def run_here(
 
 def _round(
     upkeep: MirrorUpkeep,
+    ends: Mapping[TopicPartition, int],
     done: dict[TopicPartition, Copied],
     links: list[MirrorLinks],
     pool: ThreadPoolExecutor,
 ) -> list[Copied]:
-    """Copies what is there now; what was done."""
-    ends = upkeep.ends()
-    moved = {tp: end for tp, end in ends.items() if tp not in done or done[tp].end < end}
-    sizes = {tp: end - (done[tp].end if tp in done else 0) for tp, end in moved.items()}
+    """Copies some of what is there; what was done, nothing if all was done before."""
+    new = [tp for tp in ends if tp not in done]
+    if new:
+        positions = upkeep.positions()
+        done |= {tp: Copied(*tp, at, at) for tp in new for at in [positions.get(tp, 0)]}
+    moved = {tp: min(end, done[tp].end + _ROUND_OFFSETS) for tp, end in ends.items() if done[tp].end < end}
+    sizes = {tp: end - done[tp].end for tp, end in moved.items()}
     parts = share(upkeep.works(moved), sizes, len(links)) if moved else []
-    copied = _flat(pool.map(copy, parts, links[: len(parts)]))
+    copied = [each for part in pool.map(copy, parts, links[: len(parts)]) for each in part]
     for each in copied:
-        done[TopicPartition(each.topic, each.partition)] = each
+        total = done[TopicPartition(each.topic, each.partition)]
+        if not total.records:
+            total.start = each.start
+        total.end = each.end
+        total.records += each.records
+        total.size_bytes += each.size_bytes
+        total.lost += each.lost
     return copied
-
-
-def _flat(parts: Iterable[list[Copied]]) -> list[Copied]:
-    return [each for part in parts for each in part]

@@ -110,6 +110,9 @@ class MirrorLinks:
         self._producers[transactional_id] = known
         return known
 
+    def has_producer(self, transactional_id: str) -> bool:
+        return transactional_id in self._producers
+
     def drop_producer(self, transactional_id: str) -> None:
         """The next one under this id begins anew; a transaction that is open is given up."""
         known = self._producers.pop(transactional_id, None)
@@ -207,11 +210,16 @@ def copy_translated(work: Work, links: MirrorLinks) -> Copied:
     id_ = links.plan.transactional_id(work.topic, work.partition)
 
     def attempt() -> None:
+        was_known = links.has_producer(id_)
         try:
             _Transactions(work, done, links.producer(id_), links).run()
-        except BaseException:
+        except BaseException as error:
             links.drop_producer(id_)  # which aborts; after a lost answer its successor finds out
-            raise
+            if was_known and isinstance(error, ProducerFenced):
+                # Not while we copied: since the last time somebody else had the partition.
+                attempt()
+            else:
+                raise
 
     _until_done(
         attempt, lambda: done.end, links.plan, also=lambda error: isinstance(error, TransactionAborted)
