@@ -2,12 +2,42 @@
 
     python -m tests.spark._sink_driver BOOTSTRAP FROM TO CHECKPOINT ROWS_PER_BATCH [MASTER [conf=value …]]
 
+With SLOW_ORIGINALS set, the first attempt of every second task takes longer than the batch would without it.
 Prints "ready" before the query starts and "done" when it has copied what was there.
 """
 
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from barnabas.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def slowed(rows: "DataFrame", folder: str) -> "DataFrame":
+    """The same rows, but slow in the first attempt of tasks with an even number: a case for speculation.
+
+    Later attempts leave a file in the folder.
+    """
+    from pyspark.sql.functions import col, udf
+
+    def wait(text: str) -> str:
+        import pathlib
+        import time
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        if context.attemptNumber() > 0:
+            pathlib.Path(folder, f"again-{context.taskAttemptId()}").touch()
+        elif context.partitionId() % 2 == 0:
+            time.sleep(0.1)
+        return text
+
+    return rows.select("key", udf(wait, "string", useArrow=False)(col("value").cast("string")).alias("value"))
 
 
 def main(bootstrap: str, source: str, target: str, checkpoint: str, per_batch: str, *more: str) -> None:
@@ -26,6 +56,8 @@ def main(bootstrap: str, source: str, target: str, checkpoint: str, per_batch: s
         .load()
         .select("key", "value")
     )
+    if os.environ.get("SLOW_ORIGINALS"):
+        rows = slowed(rows, checkpoint)
     query = (
         rows.writeStream.format("barnabas")
         .options(**common, topic=target)

@@ -15,14 +15,17 @@ from barnabas.client.bulk_produce import BulkProducer
 from barnabas.client.consumer import Consumer
 from barnabas.client.errors import KafkaError, NoBrokersAvailable
 from barnabas.client.partitioners import choose_by_key
+from barnabas.records.builder import build_batch
 from barnabas.spark import sink
 from barnabas.spark.errors import OptionError, SparkPartError, one_sentence
 from barnabas.spark.exactly_once import TaskName
 from barnabas.spark.sink import BatchSink, Written, batch_writer, prepare, stream_writer, task_name
 from barnabas.spark.sink_options import AT_LEAST_ONCE, EXACTLY_ONCE, MARKER_TOPIC, SinkOptions, parse_sink
+from barnabas.testing.broker import Broker
 from tests.client._faulty import faulty_broker
 from tests.spark._kit import Topics
 from tests.spark._sink_process import sink_process, wait_until
+from tests.spark._standalone import standalone_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,9 +96,7 @@ class TestPlanning:
             with pytest.raises(KafkaError, match="missing"):
                 stream_writer(elsewhere, VALUE, overwrite=False)
 
-    def test_a_job_that_is_done_removes_its_markers(
-        self, bootstrap: str, topics: Topics, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_job_that_is_done_removes_its_markers(self, bootstrap: str, topics: Topics) -> None:
         writer = BatchSink(prepare(parse_sink({"kafka.bootstrap.servers": bootstrap})), "job-7")
         key = TopicPartition(MARKER_TOPIC, 0)
         group = TaskName("job-7", "job-7", 0, 5).key
@@ -104,6 +105,23 @@ class TestPlanning:
         assert group in [found.id for found in topics.admin.list_groups()]
         writer.commit([Written(5, 1, False)])
         assert group not in [found.id for found in topics.admin.list_groups()]
+
+    def test_a_job_that_failed_ends_what_its_killed_tasks_left_open(
+        self, bootstrap: str, topics: Topics, topic: str
+    ) -> None:
+        topics.create(topic)
+        options = prepare(parse_sink({"kafka.bootstrap.servers": bootstrap, "topic": topic}))
+        key = TaskName("job-8", "job-8", 0, 1).key
+        with BulkProducer(options.client, transactional_id=key) as killed:
+            killed.begin()
+            killed.send(topic, 0, build_batch([(0, None, b"open", ())]))
+            killed.flush()
+            BatchSink(options, "job-8").abort([Written(0, 1, False), None])
+            assert key not in [
+                each.transactional_id for each in topics.admin.list_transactions(states=["Ongoing"])
+            ]
+            with pytest.raises(KafkaError):
+                killed.commit()
 
 
 @pytest.fixture
@@ -264,3 +282,38 @@ def test_drivers_workers_and_brokers_that_die_lose_and_double_nothing(
     seed: int, tmp_path: Path, name: Callable[[str], str]
 ) -> None:
     kill_and_finish(seed, 4, tmp_path, name)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_speculation_on_a_cluster_writes_each_row_once(
+    tmp_path: Path, name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLOW_ORIGINALS", "1")
+    count = 900
+    with (
+        Broker() as broker,
+        Topics(broker.bootstrap_servers) as topics,
+        standalone_cluster(tmp_path) as master,
+    ):
+        source, target = name("source"), name("target")
+        topics.create(source, 4)
+        topics.create(target, 3)
+        topics.fill(source, count)
+        arguments = [broker.bootstrap_servers, source, target, str(tmp_path / "checkpoint"), "300", master]
+        arguments += [
+            "spark.driver.host=127.0.0.1",
+            "spark.executor.memory=512m",
+            "spark.executor.cores=2",
+            "spark.speculation=true",
+            "spark.speculation.interval=100ms",
+            "spark.speculation.quantile=0.5",
+            "spark.speculation.multiplier=1.2",
+            "spark.speculation.minTaskRuntime=100ms",
+        ]
+        with (tmp_path / "driver.log").open("w") as log, sink_process(arguments, log) as process:
+            status = process.wait()
+        assert status == 0, (tmp_path / "driver.log").read_text(errors="replace")[-3000:]
+        found = sorted(topics.values(target, isolation="read_committed"))
+    assert found == sorted(b"v%d" % number for number in range(count))
+    assert list((tmp_path / "checkpoint").glob("again-*")), "the cluster did not speculate"

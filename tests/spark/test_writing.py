@@ -1,7 +1,7 @@
 """Rows into batches: where they go, in which order, and what is counted.  No session."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -209,6 +209,21 @@ class TestLending:
             raise RuntimeError
         with lend(client) as next_one:
             assert next_one is not failed
+
+    def test_one_that_cannot_take_its_id_over_any_more_is_made_anew(
+        self, bootstrap: str, name: Callable[[str], str]
+    ) -> None:
+        client, txn = {"bootstrap.servers": bootstrap}, name("txn")
+        with lend(client, txn) as first:
+            first.begin()
+            first.commit()
+        with lend(client, txn) as again:
+            assert again is first
+        again.close()
+        with lend(client, txn) as anew:
+            anew.begin()
+            anew.commit()
+            assert anew is not first
 
     def test_no_more_are_kept_than_allowed(self, bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(writing, "KEPT_MAX", 1)

@@ -79,8 +79,24 @@ class BatchSink(DataSourceArrowWriter):
             self._forget_markers([each.partition for each in messages if isinstance(each, Written)])
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Tasks that are done stay written, as with every sink that has no undo."""
+        """Tasks that are done stay written, as with every sink that has no undo.
+
+        Transactions of tasks that were killed are ended: no later attempt will, and readers wait for them.
+        """
         _log.debug("the job failed: %s", _summary(messages))
+        if self._options.delivery == EXACTLY_ONCE and self._options.sink_id is None:
+            self._end_transactions(len(messages))
+
+    def _end_transactions(self, tasks: int) -> None:
+        keys = {TaskName(self._job, self._job, 0, partition).key for partition in range(tasks)}
+        try:
+            with Admin(_admin_settings(self._options)) as admin:
+                listed = admin.list_transactions(states=["Ongoing"])
+            for each in listed:
+                if each.transactional_id in keys:
+                    BulkProducer(self._options.client, transactional_id=each.transactional_id).close()
+        except KafkaError as error:  # they end by themselves, after transaction.timeout.ms
+            _log.warning("transactions of the failed job are still open: %s", error)
 
     def _forget_markers(self, partitions: list[int]) -> None:
         groups = [TaskName(self._job, self._job, 0, partition).key for partition in partitions]

@@ -11,6 +11,7 @@ Runs in executors: no session, no JVM.
 """
 
 import contextlib
+import logging
 import os
 import random
 import zlib
@@ -21,6 +22,7 @@ from typing import Any, Final, Protocol
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.errors import Misuse
 from barnabas.client.bulk_produce import BulkProducer
+from barnabas.client.errors import KafkaError
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.columns import arrow
 from barnabas.records.columns_out import KernelRows, number_column
@@ -30,6 +32,7 @@ from barnabas.spark.sink_options import SinkOptions
 
 __all__ = ["Outlet", "RowWriter", "Tally", "lend", "write_at_least_once"]
 
+_log: Final = logging.getLogger("barnabas.spark.sink")
 HELD_BYTES_MAX: Final = 64 << 20
 KEPT_MAX: Final = 16
 _UNPLACED: Final = -1
@@ -181,12 +184,11 @@ def lend(client: Mapping[str, str], transactional_id: str | None = None) -> Iter
     """A producer for one task.  With a transactional id it has just taken that id over."""
     key = os.getpid(), frozenset(client.items()), transactional_id
     producer = _kept.pop(key, None)
-    is_new = producer is None
+    if producer is not None and transactional_id is not None:
+        producer = _taken_over(producer)
     if producer is None:
         producer = BulkProducer(client, transactional_id=transactional_id)
     try:
-        if transactional_id is not None and not is_new:
-            producer.take_over()
         yield producer
     except BaseException:
         producer.close()
@@ -198,6 +200,17 @@ def lend(client: Mapping[str, str], transactional_id: str | None = None) -> Iter
     while len(_kept) > KEPT_MAX:
         _, oldest = _kept.popitem(last=False)
         oldest.close()
+
+
+def _taken_over(producer: BulkProducer) -> BulkProducer | None:
+    """The producer, if it could take its id over; it may have been kept for longer than the brokers did."""
+    try:
+        producer.take_over()
+    except KafkaError as error:
+        _log.debug("a producer that was kept is of no use any more: %s", error)
+        producer.close()
+        return None
+    return producer
 
 
 def close_kept() -> None:

@@ -1,0 +1,78 @@
+"""A standalone Spark cluster of one master and some workers, from the pip package alone.
+
+Each worker has a loopback address of its own: speculation puts no two copies of a task on one host.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Final
+
+import pyspark
+
+from tests._kafka import free_ports
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LIMIT_S: Final = 120.0
+
+
+@contextlib.contextmanager
+def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
+    """The master's address; everything is stopped at the end."""
+    port = free_ports(1)[0]
+    master = f"spark://127.0.0.1:{port}"
+    log_path = folder / "cluster.log"
+    started: list[subprocess.Popen[bytes]] = []
+    with log_path.open("wb") as log:
+        try:
+            started.append(
+                _start("master.Master", "127.0.0.1", log, "--port", str(port), "--webui-port", "0")
+            )
+            _wait_for(log_path, "New state: ALIVE", 1)
+            for number in range(workers):
+                work = folder / f"worker-{number}"
+                limits = ["--cores", "2", "--memory", "1g", "--webui-port", "0", "--work-dir", str(work)]
+                started.append(_start("worker.Worker", f"127.0.0.{number + 2}", log, *limits, master))
+            _wait_for(log_path, "Successfully registered with master", workers)
+            yield master
+        finally:
+            for process in reversed(started):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait(LIMIT_S)
+
+
+def _start(kind: str, host: str, log: IO[bytes], *arguments: str) -> "subprocess.Popen[bytes]":
+    home = Path(pyspark.__file__).parent
+    command = [
+        str(home / "bin" / "spark-class"),
+        f"org.apache.spark.deploy.{kind}",
+        "--host",
+        host,
+        *arguments,
+    ]
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": host,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
+    }
+    return subprocess.Popen(
+        command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
+    )
+
+
+def _wait_for(log: Path, text: str, times: int) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while log.read_text(errors="replace").count(text) < times:
+        assert time.monotonic() < deadline, (
+            f"{text!r} did not come: {log.read_text(errors='replace')[-2000:]}"
+        )
+        time.sleep(0.2)
