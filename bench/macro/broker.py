@@ -324,7 +324,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one measurement")
     parser.add_argument("--warm-up", type=float, default=20.0, help="seconds of load before the first row")
     parser.add_argument("--quick", action="store_true", help="one round of half a second each")
-    parser.add_argument("--only", default="", help="only rows whose name contains this")
+    parser.add_argument(
+        "--only", default="", help="only rows whose name contains this, or one of several parted by |"
+    )
     parser.add_argument("--folder", help="where both keep their data; with /dev/shm no disk is in play")
     parser.add_argument("--barnabas-only", action="store_true", help="without Apache Kafka")
     chosen = parser.parse_args(arguments)
@@ -333,7 +335,7 @@ def main(arguments: list[str] | None = None) -> None:
         rounds, seconds, records, warm_seconds = 1, 0.5, 200_000, 5.0
     if chosen.folder is not None:
         tempfile.tempdir = chosen.folder
-    rows = [row for row in ROWS if chosen.only in row.name]
+    rows = [row for row in ROWS if any(part in row.name for part in chosen.only.split("|"))]
     names = ["barnabas"] if chosen.barnabas_only else ["kafka", "barnabas"]
     with running(names) as servers:
         runs = [Run(name, servers[name], seconds, records) for name in names]
