@@ -12,7 +12,7 @@ from tests.cli.demo._moments import outcome
 def test_the_sums_and_that_they_agree() -> None:
     assert summary(outcome()) == [
         "in       12,345 orders, 2.9 MB, in 65 s (189/s)",
-        "work     Spark SQL: 12,000 rows in 42 batches, lag at worst 1.3 s",
+        "work     Spark SQL: 12,000 rows in 42 batches, 0.2 s behind when the last order came",
         "out      210 rows to the topic sales",
         "out      12,345 rows in 7 Parquet files, 120.6 KB",
         "check    every order is in the topic and in the files exactly once",

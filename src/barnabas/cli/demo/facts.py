@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["Facts", "Flow", "Landing", "landed"]
+__all__ = ["Backlog", "Facts", "Flow", "Landing", "landed", "remember"]
 
 _RATE_OVER_S: Final = 3.0
-_HISTORY: Final = 40
+_HISTORY: Final = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,21 @@ class Flow:
             points.popleft()
         (then, before), (_, _) = points[0], points[-1]
         return (count - before) / (now - then) if now > then else 0.0
+
+
+@dataclass(slots=True)
+class Backlog:
+    """When orders came in, so that the age of the oldest that was not taken yet is known."""
+
+    _points: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def age(self, now: float, orders: int, taken: int) -> float:
+        """How long ago the first of `orders` came that is not among those `taken`."""
+        points = self._points
+        points.append((now, orders))
+        while len(points) > 1 and points[1][1] <= taken:
+            points.popleft()
+        return now - points[0][0] if taken < orders else 0.0
 
 
 def remember(history: "deque[tuple[float, int]]", facts: Facts) -> None:

@@ -9,10 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
-
-if TYPE_CHECKING:
-    from barnabas.records.record import Record
+from typing import Any, Final, Protocol
 
 __all__ = ["GROUP", "Job", "JobProgress", "PythonJob", "sale"]
 
@@ -22,16 +19,13 @@ _POLL_S: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """Where a job is: sums since its start, rates and times of its last batch."""
+    """Where a job is: sums since its start, and the time of its last batch."""
 
     state: str = "starting"
     rows_in: int = 0
     rows_out: int = 0
-    rows_per_s: float = 0.0
     batches: int = 0
     batch_ms: float = 0.0
-    lag_messages: int | None = None
-    lag_seconds: float | None = None
 
 
 class Job(Protocol):
@@ -110,22 +104,17 @@ class PythonJob:
                         producer.send(self._target, json.dumps(row).encode(), row["region"].encode())
                     producer.flush()
                     consumer.commit()
-                    lag = sum(left or 0 for left in consumer.lag().values())
-                    self._count(records, lag, time.monotonic() - began)
+                    self._count(len(records), time.monotonic() - began)
         except Exception as error:  # raised by `check`, on the thread that looks after all
             self._failure = error
 
-    def _count(self, records: "list[Record]", lag: int, took_s: float) -> None:
+    def _count(self, count: int, took_s: float) -> None:
         before = self._progress
-        age_s = max(time.time() - min(record.timestamp for record in records) / 1000, 0.0)
         self._progress = replace(
             before,
             state="running",
-            rows_in=before.rows_in + len(records),
-            rows_out=before.rows_out + len(records),
-            rows_per_s=len(records) / max(took_s, _POLL_S),
+            rows_in=before.rows_in + count,
+            rows_out=before.rows_out + count,
             batches=before.batches + 1,
             batch_ms=took_s * 1000,
-            lag_messages=lag,
-            lag_seconds=age_s if lag else 0.0,
         )

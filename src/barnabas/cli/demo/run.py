@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.base.errors import BarnabasError
 from barnabas.cli.demo.child import Child
-from barnabas.cli.demo.facts import Facts, Flow, landed, remember
+from barnabas.cli.demo.facts import Backlog, Facts, Flow, landed, remember
 from barnabas.cli.demo.feed import Feed
 from barnabas.cli.demo.results import Results
 
@@ -118,6 +118,7 @@ class Demo:
         self._stopping = stopping
         self._landing = folder / "parquet"
         self._orders_flow, self._in_flow, self._out_flow = Flow(), Flow(), Flow()
+        self._backlog = Backlog()
         self._history: deque[tuple[float, int]] = deque()
         self._worst_lag_s = 0.0
 
@@ -235,9 +236,9 @@ class Demo:
     ) -> Facts:
         told = job.progress()
         orders = feed.acknowledged
-        # Until the first batch nothing was read: the oldest order is as old as the run.
-        lag_s = told.lag_seconds if told.batches else seconds
-        self._worst_lag_s = max(self._worst_lag_s, (lag_s or 0.0) if told.batches else 0.0)
+        lag_s = self._backlog.age(seconds, orders, told.rows_in)
+        if before.lag_seconds is not None and before.rows_in > 0:  # that of the start-up is not the job's
+            self._worst_lag_s = max(self._worst_lag_s, lag_s)
         facts = replace(
             before,
             state=told.state,

@@ -87,7 +87,7 @@ class SparkProgress:
             self._parts[part] = told
 
     def now(self) -> JobProgress:
-        """Both sinks as one job: as far as the one that is behind, its lag the worse of both."""
+        """Both sinks as one job, as far as the one that is behind."""
         with self._lock:
             told = [part for name, part in self._parts.items() if "." in name]
             batches = dict(self._batches)
@@ -99,11 +99,8 @@ class SparkProgress:
         return JobProgress(
             state="running" if states <= {"running", "starting"} else sorted(states)[0],
             rows_in=min(part.get("rows_total") or 0 for part in told) if len(told) == _SINKS else 0,
-            rows_per_s=min(part.get("rows_per_s_in") or 0.0 for part in told),
             batches=sum(batches.values()),
             batch_ms=max(part.get("batch_ms") or 0.0 for part in told),
-            lag_messages=max(part.get("lag_messages") or 0 for part in told),
-            lag_seconds=max(part.get("lag_seconds") or 0.0 for part in told),
         )
 
     def failure(self) -> str | None:

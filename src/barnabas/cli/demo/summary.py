@@ -30,7 +30,7 @@ def summary(outcome: "Outcome") -> list[str]:
         f"in       {facts.orders:,} orders, {bytes_text(facts.orders_bytes)}, in {facts.seconds:.0f} s "
         f"({per_s:,.0f}/s)",
         f"work     {facts.engine}: {facts.rows_in:,} rows in {facts.batches:,} batches, "
-        f"lag at worst {outcome.worst_lag_s:.1f} s",
+        f"{outcome.highlight.lag_seconds or 0.0:.1f} s behind when the last order came",
         f"out      {facts.rows_out:,} rows to the topic sales",
     ]
     if facts.landing is not None and outcome.landed_rows is not None:
