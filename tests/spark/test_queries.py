@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from barnabas.base.types import TopicPartition
 from barnabas.client.producer import Producer
-from barnabas.spark import as_kafka, one_sentence
+from barnabas.spark import as_kafka, one_sentence, register
 from barnabas.spark.offsets import StreamOffset
 from tests.spark._kit import Topics
 
@@ -89,6 +89,7 @@ class TestBatch:
         options = ", ".join(f"`{name}` '{value}'" for name, value in reads.options(columns="value").items())
         reads.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW records USING barnabas OPTIONS ({options})")
         assert reads.spark.sql("SELECT count(*) FROM records").collect()[0][0] == 30
+        register(reads.spark)  # not needed where Spark finds it by itself, and no harm
         assert reads.spark.read.format("kafka").options(**reads.options()).load().count() == 30
 
     def test_only_what_is_committed(self, reads: Reads) -> None:
