@@ -222,8 +222,10 @@ class MirrorTopics:
                 if error.code not in _REFUSED:
                     raise error
                 refused.append(f"{name}: {error}")
-        if refused:
-            self.warnings[target] = "; ".join(refused)
+        if refused and self.warnings.get(target) != (text := "; ".join(refused)):
+            self.warnings[target] = text
+            if KEPT not in changes:  # that is asked for to learn whether the target can
+                _log.warning("topic %s at the target is not quite as at the source: %s", target, text)
         return not refused
 
 
