@@ -244,7 +244,7 @@ def check_kills(folder: Path, bootstrap: str, topic: str, rounds: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_rows_are_exact_after_kill_9_and_ctrl_c_leaves_no_process(
     tmp_path: Path, bootstrap: str, topic: str
 ) -> None:
