@@ -17,7 +17,6 @@ __all__ = ["TURN_BYTES", "SendQueue"]
 
 TURN_BYTES: Final = 2 * 1024 * 1024  # per flush, so that one fast reader does not keep the loop from the rest
 _GATHER_MAX: Final = 64  # buffers per sendmsg; the kernel takes up to 1,024
-_MORE_BYTES_MAX: Final = 64 * 1024  # of records that share a packet with the head of their answer
 _COPY_BYTES: Final = 256 * 1024  # of a file per read, where sendfile cannot be used
 
 
@@ -71,10 +70,7 @@ class SendQueue:
         second = buffers[1] if len(buffers) > 1 else None
         if second is not None and not isinstance(second, FileSlice):
             return self._gather(sock)
-        # The head of an answer and its records go in one packet if they are small.  If they are not, a packet
-        # more costs less than what the kernel makes of a page list that begins with a few bytes of memory:
-        # twice the time, from 64 KiB on.
-        more = socket.MSG_MORE if second is not None and len(second) <= _MORE_BYTES_MAX else 0
+        more = socket.MSG_MORE if second is not None else 0  # an answer's head and its records in one packet
         sent = sock.send(first, more)
         if sent == len(first):
             buffers.popleft()
@@ -89,7 +85,7 @@ class SendQueue:
         more = total = 0
         for buffer in buffers:
             if isinstance(buffer, FileSlice):
-                more = socket.MSG_MORE if len(buffer) <= _MORE_BYTES_MAX else 0
+                more = socket.MSG_MORE
                 break
             gathered.append(buffer)
             total += len(buffer)
