@@ -68,8 +68,8 @@ def print_summary(outcome: "Outcome", kept: Path | None, *, as_json: bool) -> No
     click.echo("\nWhere to look next:")
     program = _program()
     for command, what in _NEXT:
-        click.echo(f"  {f'{program} {command}':<40} {what}")
-    click.echo(f"  {'README.md, docs/README.md':<40} tours for Python, PySpark and tests")
+        click.echo(f"  {f'{program} {command}':<50} {what}")
+    click.echo(f"  {'README.md, docs/README.md':<50} tours for Python, PySpark and tests")
 
 
 def _program() -> str:
