@@ -19,6 +19,7 @@ from tests.spark._kit import Topics
 DRIVER = Path(__file__).with_name("_ship_driver.py")
 
 
+@pytest.mark.slow
 def test_the_package_goes_whole_and_the_same_bytes_every_time() -> None:
     packed = shipping.package_zip()
     assert packed == shipping.package_zip()
