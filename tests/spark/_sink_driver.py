@@ -53,6 +53,7 @@ def main(bootstrap: str, source: str, target: str, checkpoint: str, per_batch: s
     rows = (
         spark.readStream.format("barnabas")
         .options(**common, subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger=per_batch)
+        .option("minRecordsPerTask", "0")  # or so few rows were one task
         .load()
         .select("key", "value")
     )

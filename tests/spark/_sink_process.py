@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from tests._kafka import die_with_parent
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIMIT_S: Final = 240.0
 
@@ -32,6 +34,7 @@ class SinkProcess:
             stderr=log,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            preexec_fn=die_with_parent,
         )
 
     @property

@@ -15,7 +15,7 @@ from typing import IO, Final
 
 import pyspark
 
-from tests._kafka import free_ports
+from tests._kafka import die_with_parent, free_ports
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIMIT_S: Final = 120.0
@@ -61,11 +61,19 @@ def _start(kind: str, host: str, log: IO[bytes], *arguments: str) -> "subprocess
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": host,
         "SPARK_DAEMON_MEMORY": "256m",
+        # Its port is not free to choose, and nobody asks there.
+        "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
     }
     return subprocess.Popen(
-        command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
+        command,
+        stdout=log,
+        stderr=log,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=die_with_parent,
     )
 
 
