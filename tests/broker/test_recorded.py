@@ -47,6 +47,7 @@ ACCEPTED = [
     (r".*\[min\.insync\.replicas\]\.config_source", "newer KRaft brokers set it for the whole cluster"),
     (r".*\[-message\.timestamp\.difference\.max\.ms\]", "gone in Apache Kafka 4"),
     (r".*\[(log\.)?message\.timestamp\.after\.max\.ms\]\.value", "an hour since Apache Kafka 4"),
+    (r".*\.configs\[\+barnabas\..*\]", "settings of our own"),
     (r"FIND_COORDINATOR\.error_message", "the word NONE for no error"),
     (r"SYNC_GROUP\.assignment", "of a rebalance that was not recorded"),
     (r"LIST_TRANSACTIONS\.transaction_states\[.*\]\.transaction_state", "an end that was not recorded"),
