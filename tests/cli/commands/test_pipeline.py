@@ -14,8 +14,11 @@ import pytest
 from barnabas.base.types import TopicPartition
 from barnabas.client.consumer import Consumer
 from barnabas.client.producer import Producer
+from barnabas.testing import Broker
+from tests._kafka import free_ports
 from tests.cli._command import EXECUTABLE, barnabas
 from tests.cli.conftest import Tool
+from tests.spark._standalone import standalone_cluster
 
 RECORDS = 600
 NOTHING_LISTENS = "127.0.0.1:1"
@@ -254,6 +257,31 @@ def test_rows_are_exact_after_kill_9_and_ctrl_c_leaves_no_process(
     rows = {row["part"]: row for row in json.loads(done.stdout)}
     assert {part: row["state"] for part, row in rows.items()} == {"lake": "stopped", "double": "stopped"}
     assert rows["lake"]["lag_messages"] == 0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_rows_are_exact_on_a_standalone_cluster_whose_broker_restarts(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    settings = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    bootstrap, data = f"127.0.0.1:{port}", str(tmp_path / "data")
+    path = write(tmp_path, both(bootstrap, "orders", tmp_path))
+    on_this_machine = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=600m"]
+    with standalone_cluster(tmp_path) as master, Broker(settings, data_dir=data) as broker:
+        broker.create_topic("orders", 2)
+        fill(bootstrap, "orders", range(RECORDS))
+        running = Running(path, "--master", master, *on_this_machine)
+        with running:
+            running.wait_for(reached("lake", 1), reached("double", 1))
+            broker.stop()
+            running.wait_for(lambda each: each.get("state") == "waiting")
+            broker.start()
+            running.wait_for(caught_up("lake"), caught_up("double"))
+            assert running.end(signal.SIGTERM) == (0, "")
+            assert running.children() == []
+        assert landed(tmp_path) == list(range(RECORDS))
+        found = sorted(each["id"] for each in committed(bootstrap, "orders-double"))
+        assert found == [2 * each for each in range(RECORDS)]
 
 
 @pytest.mark.soak

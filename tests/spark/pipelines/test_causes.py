@@ -41,6 +41,15 @@ def failed(cause: str) -> StreamingQueryException:
             True,
         ),
         (
+            failed(
+                "Failed: Traceback (most recent call last):\n"
+                "barnabas.client.errors.NoBrokersAvailable: no broker could be reached:\n"
+                "  a:1: refused\n  b:2: unknown host\n\n\tat org.apache.spark"
+            ),
+            "no broker could be reached: a:1: refused; b:2: unknown host",
+            False,
+        ),
+        (
             failed("[USER_RAISED_EXCEPTION] orders-0 offset 17: the value is not JSON"),
             "orders-0 offset 17: the value is not JSON",
             True,

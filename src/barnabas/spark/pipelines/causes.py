@@ -5,6 +5,7 @@ What only a person can mend is listed; everything else is worth another try.
 """
 
 import re
+from itertools import takewhile
 from typing import Final
 
 from barnabas.base.errors import BarnabasError, ConfigFault, Misuse
@@ -51,7 +52,13 @@ def explain(error: BaseException) -> str:
             return sentence
     if found := _RAISED_BY_SQL.search(text):
         return found[1].strip()
-    return one_sentence(_PREAMBLE.sub("", text))
+    sentence = one_sentence(_PREAMBLE.sub("", text))
+    if not sentence.endswith(":"):
+        return sentence
+    # What belongs to it stands on the lines below, indented: one for each address that was tried.
+    below = text.rpartition(sentence)[2].lstrip("\n").splitlines()
+    items = takewhile(lambda line: line.startswith("  "), below)
+    return " ".join([sentence, "; ".join(line.strip() for line in items)]).strip()
 
 
 def is_final(error: BaseException) -> bool:
