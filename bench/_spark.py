@@ -32,6 +32,7 @@ PARTITIONS = 4
 MASTER = "local[2,4]"
 BATCH_BYTES = 64_000
 ANSWER = "answer "
+BATCH_S = 120
 
 
 def settings() -> dict[str, str]:
@@ -104,9 +105,8 @@ class Driver:
             tempfile.TemporaryDirectory(prefix="barnabas-bench-") as checkpoint,
             BulkProducer({"bootstrap.servers": self._bootstrap}) as producer,
         ):
-            starting = {"startingOffsets": "latest", **options}
             query = (
-                self._stream(topic, target, checkpoint, starting).trigger(processingTime="0 seconds").start()
+                self._stream(topic, target, checkpoint, options).trigger(processingTime="0 seconds").start()
             )
             seen: set[int] = set()
             try:
@@ -122,16 +122,14 @@ class Driver:
     def _stream(self, topic: str, target: str, checkpoint: str, options: Mapping[str, str]) -> Any:
         reader = self._spark.readStream.format(self._side).option("kafka.bootstrap.servers", self._bootstrap)
         reader = reader.option("subscribe", topic)
-        starting = options.get("startingOffsets", "earliest")
-        rows = reader.option("startingOffsets", starting).load().select("key", "value")
+        rows = reader.option("startingOffsets", "earliest").load().select("key", "value")
         writer = rows.writeStream.format(self._side).option("kafka.bootstrap.servers", self._bootstrap)
-        more = {name: value for name, value in options.items() if name != "startingOffsets"}
-        return writer.option("topic", target).option("checkpointLocation", checkpoint).options(**more)
+        return writer.option("topic", target).option("checkpointLocation", checkpoint).options(**options)
 
     @staticmethod
     def _finished(query: Any, seen: set[int]) -> list[float]:
         """Waits for the next batch with rows; the time each new one took."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + BATCH_S
         while True:
             new = [
                 each for each in query.recentProgress if each["numInputRows"] and each["batchId"] not in seen

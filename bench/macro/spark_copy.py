@@ -52,17 +52,17 @@ def targets(stem: str, bootstrap: str) -> Iterator[str]:
 
 
 def copies(sides: dict[str, _spark.Side], bootstrap: str, given: argparse.Namespace) -> None:
-    print(
-        "| copy | " + " | ".join(f"{name} k rows/s" for name in sides) + " | ratio | CPU s/M rows | ratio |"
-    )
-    print("|---|" + "---:|" * (len(sides) + 3))
-    for size, (value_bytes, fewer) in SIZES.items():
-        kinds = [kind for kind in KINDS if given.only in f"{size}, {kind.name}"]
-        if not kinds:
-            continue
+    wanted = {size: [kind for kind in KINDS if given.only in f"{size}, {kind.name}"] for size in SIZES}
+    if any(wanted.values()):
+        rates = " | ".join(f"{name} k rows/s" for name in sides)
+        print(f"| copy | {rates} | ratio | CPU s/M rows | ratio |")
+        print("|---|" + "---:|" * (len(sides) + 3))
+    for size, kinds in wanted.items():
+        value_bytes, fewer = SIZES[size]
         count, topic = given.records // fewer, f"copy-{value_bytes}"
-        _brokers.create_topic_at(bootstrap, topic, _spark.PARTITIONS)
-        _spark.fill(bootstrap, topic, value_bytes, count)
+        if kinds:
+            _brokers.create_topic_at(bootstrap, topic, _spark.PARTITIONS)
+            _spark.fill(bootstrap, topic, value_bytes, count)
         fresh = targets(f"to-{value_bytes}", bootstrap)
         for kind in kinds:
             taken: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
