@@ -5,6 +5,7 @@ Each worker has a loopback address of its own: speculation puts no two copies of
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import IO, Final
 
 import pyspark
 
-from tests._kafka import die_with_parent, free_ports
+from tests._kafka import die_with_parent
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIMIT_S: Final = 120.0
@@ -24,16 +25,13 @@ LIMIT_S: Final = 120.0
 @contextlib.contextmanager
 def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
     """The master's address; everything is stopped at the end."""
-    port = free_ports(1)[0]
-    master = f"spark://127.0.0.1:{port}"
     log_path = folder / "cluster.log"
     started: list[subprocess.Popen[bytes]] = []
     with log_path.open("wb") as log:
         try:
-            started.append(
-                _start("master.Master", "127.0.0.1", log, "--port", str(port), "--webui-port", "0")
-            )
+            started.append(_start("master.Master", "127.0.0.1", log, "--port", "0", "--webui-port", "0"))
             _wait_for(log_path, "New state: ALIVE", 1)
+            master = _master_address(log_path)
             for number in range(workers):
                 work = folder / f"worker-{number}"
                 limits = ["--cores", "2", "--memory", "1g", "--webui-port", "0", "--work-dir", str(work)]
@@ -75,6 +73,12 @@ def _start(kind: str, host: str, log: IO[bytes], *arguments: str) -> "subprocess
         start_new_session=True,
         preexec_fn=die_with_parent,
     )
+
+
+def _master_address(log: Path) -> str:
+    found = re.search(r"service 'sparkMaster' on port (\d+)", log.read_text(errors="replace"))
+    assert found is not None, "the master names its port"
+    return f"spark://127.0.0.1:{found[1]}"
 
 
 def _wait_for(log: Path, text: str, times: int) -> None:
