@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-SOURCES := pyproject.toml setup.py src/barnabas/records/_kernel.pyx src/barnabas/client/_hot.pyx
+SOURCES := pyproject.toml setup.py $(wildcard src/barnabas/records/*.pyx src/barnabas/records/*.pxi src/barnabas/client/*.pyx)
 
 # What `make run` needs; `make test` needs more.
 $(INSTALLED): $(SOURCES)
