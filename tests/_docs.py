@@ -1,4 +1,4 @@
-"""Runs the code in the pages: `python tests/_docs.py PAGE...` does and prints what became of each block as JSON.
+"""Runs the code in the pages: `python tests/_docs.py PAGE...` prints what became of each block as JSON.
 
 A block is fenced; the words behind its language say what becomes of it:
 
