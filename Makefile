@@ -56,7 +56,9 @@ test: $(READY) java ## The whole suite, compiled kernel and plain one: what CI r
 	$(BIN)/lint-imports
 	@$(BIN)/barnabas version
 	BARNABAS_KERNEL=plain $(PYTEST) tests/records -m 'not soak'
-	$(PYTEST) -m 'not soak'
+	$(PYTEST) -m 'not soak' --ignore tests/spark
+# In processes of their own: PySpark's callbacks die silently (select) where 1,024 files are open.
+	$(PYTEST) -m 'not soak' tests/spark
 
 soak: $(READY) java ## The long random and kill -9 runs, an hour or so
 	$(PYTEST) -m soak --timeout 3600
