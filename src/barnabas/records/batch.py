@@ -50,6 +50,7 @@ __all__ = [
     "split_batches",
     "stamp_log_append_time",
     "stamp_producer",
+    "write_producer",
 ]
 
 MAGIC: Final = 2
@@ -369,10 +370,24 @@ def stamp_producer(
     (attributes,) = _ATTRIBUTES.unpack_from(buffer, position + CRC_COVERS_FROM)
     attributes &= ~(ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_DELETE_HORIZON)
     attributes |= ATTRIBUTE_TRANSACTIONAL if transactional else 0
+    _, length = _PREFIX.unpack_from(buffer, position)
+    size_bytes = length + LENGTH_COUNTS_FROM
+    write_producer(buffer, position, size_bytes, attributes, producer_id, producer_epoch, base_sequence)
+
+
+def write_producer(
+    buffer: bytearray | memoryview,
+    position: int,
+    size_bytes: int,
+    attributes: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+) -> None:
+    """Set the attributes and the producer of the batch at `position`, and seal it."""
     _ATTRIBUTES.pack_into(buffer, position + CRC_COVERS_FROM, attributes)
     _PRODUCER.pack_into(buffer, position + _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
-    _, length = _PREFIX.unpack_from(buffer, position)
-    seal_batch(buffer, position, length + LENGTH_COUNTS_FROM)
+    seal_batch(buffer, position, size_bytes)
 
 
 def seal_batch(buffer: bytearray | memoryview, position: int, size_bytes: int) -> None:

@@ -12,14 +12,12 @@ C3  Timestamps and their type stay, and so does the compression: nobody looks be
 No state is shared: any thread may call anything here on its own buffer.
 """
 
-from struct import Struct
 from typing import Final
 
 from barnabas.records.batch import (
     ATTRIBUTE_CONTROL,
     ATTRIBUTE_DELETE_HORIZON,
     ATTRIBUTE_TRANSACTIONAL,
-    CRC_COVERS_FROM,
     HEADER,
     HEADER_BYTES,
     LENGTH_COUNTS_FROM,
@@ -30,16 +28,13 @@ from barnabas.records.batch import (
     NO_TIMESTAMP,
     RecordBatch,
     seal_batch,
+    write_producer,
 )
 from barnabas.records.errors import InvalidRecord
 
 __all__ = ["check_copied", "detach_batch", "is_run_header", "run_header"]
 
 _NOT_COPIED: Final = ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL | ATTRIBUTE_DELETE_HORIZON
-_ATTRIBUTES: Final = Struct(">h")
-_PRODUCER: Final = Struct(">qhi")
-_PRODUCER_AT: Final = 43
-_NO_PRODUCER: Final = _PRODUCER.pack(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 
 
 def run_header(log_end_offset: int) -> bytes:
@@ -77,10 +72,16 @@ def detach_batch(buffer: bytearray | memoryview, batch: RecordBatch) -> None:
     """
     if batch.producer_id == NO_PRODUCER_ID and not batch.attributes & _NOT_COPIED:
         return
-    position = batch.position
-    _ATTRIBUTES.pack_into(buffer, position + CRC_COVERS_FROM, batch.attributes & ~_NOT_COPIED)
-    buffer[position + _PRODUCER_AT : position + _PRODUCER_AT + _PRODUCER.size] = _NO_PRODUCER
-    seal_batch(buffer, position, batch.size_bytes)
+    attributes = batch.attributes & ~_NOT_COPIED
+    write_producer(
+        buffer,
+        batch.position,
+        batch.size_bytes,
+        attributes,
+        NO_PRODUCER_ID,
+        NO_PRODUCER_EPOCH,
+        NO_SEQUENCE,
+    )
 
 
 def check_copied(batch: RecordBatch) -> None:
