@@ -9,7 +9,7 @@ from barnabas.broker.error_codes import code_of
 from barnabas.metadata.image import ConfigResourceType
 from barnabas.protocol.codes import ErrorCode
 
-__all__ = ["ALTERED", "Outcome", "Resource", "alter_each"]
+__all__ = ["ALTERED", "Outcome", "Resource", "alter_each", "answer_each"]
 
 ALTERED = (ConfigResourceType.TOPIC, ConfigResourceType.BROKER)
 Outcome = tuple[ErrorCode, str | None]
@@ -23,6 +23,31 @@ class Resource(Protocol):
 
 
 R = TypeVar("R", bound=Resource)
+A = TypeVar("A", covariant=True)
+
+
+class Answer(Protocol[A]):
+    """The class of one resource's answer."""
+
+    def __call__(
+        self, *, error_code: int, error_message: str | None, resource_type: int, resource_name: str
+    ) -> A: ...
+
+
+async def answer_each(
+    resources: Sequence[R], alter: Callable[[R], Awaitable[None]], answer: Answer[A]
+) -> list[A]:
+    """The answers of a request: what became of each resource, see `alter_each`."""
+    outcomes = await alter_each(resources, alter)
+    return [
+        answer(
+            error_code=code,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, (code, message) in zip(resources, outcomes, strict=True)
+    ]
 
 
 async def alter_each(resources: Sequence[R], alter: Callable[[R], Awaitable[None]]) -> list[Outcome]:

@@ -1,6 +1,6 @@
 """AlterConfigs (key 33), v0-2: replaces all that is set for a topic or broker."""
 
-from barnabas.broker.config_commands import alter_each
+from barnabas.broker.config_commands import answer_each
 from barnabas.broker.context import Context
 from barnabas.controller.changes import CommandRefused
 from barnabas.metadata.image import ConfigResourceType
@@ -21,18 +21,8 @@ async def handle(request: AlterConfigsRequest, ctx: Context) -> AlterConfigsResp
             validate_only=request.validate_only,
         )
 
-    outcomes = await alter_each(request.resources, alter)
-    return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, (code, message) in zip(request.resources, outcomes, strict=True)
-        ]
-    )
+    answers = await answer_each(request.resources, alter, AlterConfigsResourceResponse)
+    return AlterConfigsResponse(responses=answers)
 
 
 def _values(resource: AlterConfigsResource) -> dict[str, str | None]:

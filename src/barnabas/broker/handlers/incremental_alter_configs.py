@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (key 44), v0-1: sets, deletes, adds to lists and takes from them."""
 
-from barnabas.broker.config_commands import alter_each
+from barnabas.broker.config_commands import answer_each
 from barnabas.broker.configs import ConfigOperation
 from barnabas.broker.context import Context
 from barnabas.controller.changes import CommandRefused
@@ -22,18 +22,8 @@ async def handle(request: IncrementalAlterConfigsRequest, ctx: Context) -> Incre
             validate_only=request.validate_only,
         )
 
-    outcomes = await alter_each(request.resources, alter)
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, (code, message) in zip(request.resources, outcomes, strict=True)
-        ]
-    )
+    answers = await answer_each(request.resources, alter, AlterConfigsResourceResponse)
+    return IncrementalAlterConfigsResponse(responses=answers)
 
 
 def _changes(resource: AlterConfigsResource) -> dict[str, tuple[ConfigOperation, str | None]]:
