@@ -7,6 +7,7 @@ between commands, so that rounds can alternate between the two while the machine
 CPU is that of the driver, its JVM and all its Python workers.
 """
 
+import argparse
 import contextlib
 import json
 import os
@@ -38,6 +39,21 @@ BATCH_S = 120
 def settings() -> dict[str, str]:
     """The settings of both sessions."""
     return {**_spark_connector.settings(), "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
+
+
+def arguments(doc: str | None) -> argparse.Namespace:
+    """What both benchmarks take; `names` are the connectors.  Ends the program where one is not to be had."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0] if doc else None)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--barnabas-only", action="store_true")
+    given = parser.parse_args()
+    given.names = ("barnabas",) if given.barnabas_only else SIDES
+    if not given.barnabas_only and (reason := _spark_connector.why_missing()) is not None:
+        print(f"skipped: {reason}", file=sys.stderr)
+        sys.exit(0)
+    return given
 
 
 # --- the topics

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from bench import _brokers, _spark
-from tests import _spark_connector
 
 SIZES = {"100 B": (100, 1), "1 KB": (1000, 10)}
 DELIVERIES = ("at-least-once", "exactly-once")
@@ -98,17 +97,8 @@ def latencies(sides: dict[str, _spark.Side], bootstrap: str, given: argparse.Nam
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--records", type=int, default=10_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--barnabas-only", action="store_true")
-    given = parser.parse_args()
-    names = ("barnabas",) if given.barnabas_only else _spark.SIDES
-    if not given.barnabas_only and (reason := _spark_connector.why_missing()) is not None:
-        print(f"skipped: {reason}", file=sys.stderr)
-        return 0
-    with _spark.broker() as bootstrap, _spark.sides(bootstrap, names) as sides:
+    given = _spark.arguments(__doc__)
+    with _spark.broker() as bootstrap, _spark.sides(bootstrap, given.names) as sides:
         copies(sides, bootstrap, given)
         latencies(sides, bootstrap, given)
     return 0

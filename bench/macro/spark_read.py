@@ -8,33 +8,24 @@ of 100-byte records; there are a tenth as many of 1 KB.  `ratio` is ours over th
 for both, and its CPU is not counted.
 """
 
-import argparse
 import sys
 from typing import Any
 
 from bench import _brokers, _spark
-from tests import _spark_connector
 
 SIZES = {"100 B": (100, 1), "1 KB": (1000, 10)}
 COLUMNS = {"all columns": "", "key, value": "key,value", "value": "value"}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--records", type=int, default=10_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--barnabas-only", action="store_true")
-    given = parser.parse_args()
-    names = ("barnabas",) if given.barnabas_only else _spark.SIDES
-    if not given.barnabas_only and (reason := _spark_connector.why_missing()) is not None:
-        print(f"skipped: {reason}", file=sys.stderr)
-        return 0
+    given = _spark.arguments(__doc__)
     print(
-        "| read | " + " | ".join(f"{name} k rows/s" for name in names) + " | ratio | CPU s/M rows | ratio |"
+        "| read | "
+        + " | ".join(f"{name} k rows/s" for name in given.names)
+        + " | ratio | CPU s/M rows | ratio |"
     )
-    print("|---|" + "---:|" * (len(names) + 3))
-    with _spark.broker() as bootstrap, _spark.sides(bootstrap, names) as sides:
+    print("|---|" + "---:|" * (len(given.names) + 3))
+    with _spark.broker() as bootstrap, _spark.sides(bootstrap, given.names) as sides:
         for size, (value_bytes, fewer) in SIZES.items():
             count, topic = given.records // fewer, f"read-{value_bytes}"
             wanted = {name: columns for name, columns in COLUMNS.items() if given.only in f"{size}, {name}"}
