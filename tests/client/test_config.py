@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.config import ConfigTable, Key, Kind
 from barnabas.base.errors import ConfigFault
-from barnabas.client.config import ADMIN, CONSUMER, PRODUCER, parse, parse_address
+from barnabas.client.config import ADMIN, CONSUMER, PRODUCER, parse, parse_address, settings_for
 
 BOOTSTRAP = {"bootstrap.servers": "localhost:9092"}
 
@@ -121,3 +121,8 @@ class TestAddresses:
 @pytest.mark.parametrize("table", [PRODUCER, CONSUMER, ADMIN], ids=["producer", "consumer", "admin"])
 def test_every_setting_says_what_it_means(table: ConfigTable) -> None:
     assert [key.name for key in table if not key.doc] == []
+
+
+def test_only_settings_of_an_admin_go_to_it() -> None:
+    given = {"bootstrap.servers": "h:1", "fetch.max.bytes": "1", "client.id": "x"}
+    assert settings_for(ADMIN, given) == {"bootstrap.servers": "h:1", "client.id": "x"}

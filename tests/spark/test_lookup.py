@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.base.types import TopicPartition
 from barnabas.spark.errors import OptionError, SparkPartError
-from barnabas.spark.lookup import Lookup, admin_settings
+from barnabas.spark.lookup import Lookup
 from barnabas.spark.options import AtOffsets, AtTime, AtTimes, Edge, parse_source
 from barnabas.testing.broker import Broker
 from tests._kafka import free_ports
@@ -171,8 +171,3 @@ def test_nobody_there_is_one_sentence() -> None:
     asked = Lookup(parse_source({**options, "fetchOffset.numRetries": "1"}))
     with pytest.raises(SparkPartError, match=r"^the cluster at 127.0.0.1:1 did not answer: .*refused$"):
         asked.partitions()
-
-
-def test_only_settings_of_an_admin_go_to_it() -> None:
-    given = {"bootstrap.servers": "h:1", "fetch.max.bytes": "1", "client.id": "x"}
-    assert admin_settings(given) == {"bootstrap.servers": "h:1", "client.id": "x"}

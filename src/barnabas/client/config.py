@@ -15,7 +15,7 @@ from typing import Final
 from barnabas.base.config import ConfigTable, Key, Kind, Settings, Value, at_least, between, one_of
 from barnabas.base.errors import ConfigFault
 
-__all__ = ["ADMIN", "CONSUMER", "PRODUCER", "ClientSettings", "parse", "parse_address"]
+__all__ = ["ADMIN", "CONSUMER", "PRODUCER", "ClientSettings", "parse", "parse_address", "settings_for"]
 
 INT_MAX: Final = 2**31 - 1
 _HIDDEN: Final = "[hidden]"
@@ -272,6 +272,11 @@ def parse(table: ConfigTable, given: Mapping[str, object] | None = None, **more:
         raise ConfigFault("\n".join(faults))
     settings = table.parse(texts)
     return ClientSettings(table, settings.values, settings.given | frozenset(objects), objects)
+
+
+def settings_for(table: ConfigTable, settings: Mapping[str, str]) -> dict[str, object]:
+    """Those of a cluster's settings that one kind of client has."""
+    return {name: value for name, value in settings.items() if name in table}
 
 
 def _faults_of(table: ConfigTable, name: str, text: str | None) -> list[str]:

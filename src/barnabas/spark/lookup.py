@@ -12,7 +12,7 @@ from typing import TypeVar
 from barnabas.base.types import TopicPartition
 from barnabas.client.admin import Admin
 from barnabas.client.admin_types import OffsetSpec
-from barnabas.client.config import ADMIN
+from barnabas.client.config import ADMIN, settings_for
 from barnabas.client.errors import KafkaError, UnknownTopic
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.spark.errors import OptionError, SparkPartError
@@ -31,15 +31,10 @@ from barnabas.spark.options import (
     SubscribePattern,
 )
 
-__all__ = ["Lookup", "admin_settings"]
+__all__ = ["Lookup"]
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
-
-
-def admin_settings(client: Mapping[str, str]) -> dict[str, object]:
-    """The settings of a client that an admin has too."""
-    return {name: value for name, value in client.items() if name in ADMIN}
 
 
 class Lookup:
@@ -192,7 +187,7 @@ class Lookup:
 
     def _client(self) -> Admin:
         if self._admin is None:
-            self._admin = Admin(admin_settings(self._options.client))
+            self._admin = Admin(settings_for(ADMIN, self._options.client))
         return self._admin
 
     def _ask(self, question: Callable[[Admin], Answer]) -> Answer:

@@ -16,9 +16,10 @@ from typing import Final
 
 from barnabas.base.types import TopicPartition
 from barnabas.client.admin import Admin
+from barnabas.client.config import ADMIN, settings_for
 from barnabas.client.errors import KafkaError
 from barnabas.client.subscription import OffsetAndMetadata
-from barnabas.spark.lookup import Lookup, admin_settings
+from barnabas.spark.lookup import Lookup
 from barnabas.spark.offsets import Positions
 from barnabas.spark.planning import OffsetRange
 
@@ -97,7 +98,7 @@ def leave_name(token: str, ranges: tuple[OffsetRange, ...], client: Mapping[str,
         return
     where = TopicPartition(ranges[0].topic, ranges[0].partition)
     try:
-        with Admin(admin_settings(client)) as admin:
+        with Admin(settings_for(ADMIN, client)) as admin:
             admin.alter_group_offsets(_LETTERBOX + token, {where: OffsetAndMetadata(0, name)}).check()
     except KafkaError as error:
         log.warning("the name of the query was not handed over: %s", error)

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from barnabas.client.admin import Admin
 from barnabas.client.bulk_produce import BulkProducer
-from barnabas.client.config import ADMIN
+from barnabas.client.config import ADMIN, settings_for
 from barnabas.client.errors import KafkaError, TopicExists
 from barnabas.spark.errors import OptionError, SparkPartError
 from barnabas.spark.exactly_once import TaskName, write_exactly_once
@@ -90,7 +90,7 @@ class BatchSink(DataSourceArrowWriter):
     def _end_transactions(self, tasks: int) -> None:
         keys = {TaskName(self._job, self._job, 0, partition).key for partition in range(tasks)}
         try:
-            with Admin(_admin_settings(self._options)) as admin:
+            with Admin(settings_for(ADMIN, self._options.client)) as admin:
                 listed = admin.list_transactions(states=["Ongoing"])
             for each in listed:
                 if each.transactional_id in keys:
@@ -101,7 +101,7 @@ class BatchSink(DataSourceArrowWriter):
     def _forget_markers(self, partitions: list[int]) -> None:
         groups = [TaskName(self._job, self._job, 0, partition).key for partition in partitions]
         try:
-            with Admin(_admin_settings(self._options)) as admin:
+            with Admin(settings_for(ADMIN, self._options.client)) as admin:
                 admin.delete_groups(groups)
         except KafkaError as error:  # they expire by themselves
             _log.debug("the markers of the job stay: %s", error)
@@ -158,7 +158,7 @@ def _look(options: SinkOptions) -> str:
 
 def _make_marker_topic(options: SinkOptions) -> None:
     try:
-        with Admin(_admin_settings(options)) as admin:
+        with Admin(settings_for(ADMIN, options.client)) as admin:
             if any(topic.name == options.marker_topic for topic in admin.list_topics()):
                 return
             admin.create_topic(options.marker_topic, 1)
@@ -170,10 +170,6 @@ def _make_marker_topic(options: SinkOptions) -> None:
             f"the topic {options.marker_topic} is missing and could not be made: {error}",
             f"make it with one partition, or set option delivery={AT_LEAST_ONCE}",
         ) from error
-
-
-def _admin_settings(options: SinkOptions) -> dict[str, str]:
-    return {name: value for name, value in options.client.items() if name in ADMIN}
 
 
 def _summary(messages: list[WriterCommitMessage | None]) -> str:

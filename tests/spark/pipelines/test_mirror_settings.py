@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.base.errors import ConfigFault
-from barnabas.client.config import ADMIN, CONSUMER
-from barnabas.spark.pipelines.mirror_settings import MirrorPlan, known_settings, names_of, settings_for
+from barnabas.client.config import ADMIN, CONSUMER, settings_for
+from barnabas.spark.pipelines.mirror_settings import MirrorPlan, known_settings, names_of
 
 
 class TestNames:

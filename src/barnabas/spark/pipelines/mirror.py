@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from barnabas.base.errors import ConfigFault
 from barnabas.base.types import TopicPartition
 from barnabas.client.admin import Admin
-from barnabas.client.config import ADMIN
+from barnabas.client.config import ADMIN, settings_for
 from barnabas.spark.pipelines.fields import Fields
 from barnabas.spark.pipelines.jobs import BatchReport, QueryJob
 from barnabas.spark.pipelines.mirror_settings import (
@@ -27,7 +27,6 @@ from barnabas.spark.pipelines.mirror_settings import (
     OffsetMode,
     known_settings,
     names_of,
-    settings_for,
 )
 from barnabas.spark.pipelines.mirror_task import Copied, MirrorLinks, copy
 from barnabas.spark.pipelines.mirror_upkeep import MirrorUpkeep, share

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from barnabas.base.config import ConfigTable
 from barnabas.base.errors import ConfigFault
 from barnabas.client.config import ADMIN, CONSUMER, PRODUCER
 
-__all__ = ["GROUP_PREFIX", "MirrorPlan", "Names", "OffsetMode", "known_settings", "names_of", "settings_for"]
+__all__ = ["GROUP_PREFIX", "MirrorPlan", "Names", "OffsetMode", "known_settings", "names_of"]
 
 OffsetMode = Literal["auto", "kept", "translated"]
 
@@ -71,11 +70,6 @@ def _split(text: str) -> list[str]:
         else:
             part += letter
     return [each.strip() for each in [*parts, part] if each.strip()]
-
-
-def settings_for(table: ConfigTable, settings: Mapping[str, str]) -> dict[str, object]:
-    """Those of a cluster's settings that one kind of client has."""
-    return {name: value for name, value in settings.items() if name in table}
 
 
 def known_settings(settings: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

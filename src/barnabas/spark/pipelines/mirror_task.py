@@ -22,14 +22,14 @@ from typing import Final, NamedTuple, Self
 from barnabas.base.types import TopicPartition
 from barnabas.client.bulk_fetch import BulkFetcher, FetchedChunk
 from barnabas.client.bulk_produce import BulkProducer, ReadyBatch
-from barnabas.client.config import CONSUMER, PRODUCER
+from barnabas.client.config import CONSUMER, PRODUCER, settings_for
 from barnabas.client.errors import KafkaError, ProducerFenced, TransactionAborted
 from barnabas.client.run_sender import RunSender
 from barnabas.protocol.codes import ErrorCode
 from barnabas.spark.errors import SparkPartError
 from barnabas.spark.pipelines.mirror_batches import Piece, kept_run, pieces
 from barnabas.spark.pipelines.mirror_marks import Mark, read_mark
-from barnabas.spark.pipelines.mirror_settings import MirrorPlan, settings_for
+from barnabas.spark.pipelines.mirror_settings import MirrorPlan
 
 __all__ = ["Copied", "LostAtSource", "MirrorLinks", "TopicEnded", "Work", "copy"]
 

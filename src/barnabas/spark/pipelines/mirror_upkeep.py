@@ -7,19 +7,18 @@ Holds an admin for each cluster; `close` it.  One thread.
 import logging
 import time
 from collections.abc import Mapping
-from typing import Final, Self
+from typing import Final
 
 from barnabas.base.types import TopicPartition
-from barnabas.client.admin import Admin
 from barnabas.client.admin_types import OffsetSpec
-from barnabas.client.config import ADMIN
 from barnabas.client.errors import KafkaError
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.spark.pipelines.mirror_groups import sync_groups
 from barnabas.spark.pipelines.mirror_marks import KEPT_NOTE, Mark
-from barnabas.spark.pipelines.mirror_settings import MirrorPlan, settings_for
+from barnabas.spark.pipelines.mirror_settings import MirrorPlan
 from barnabas.spark.pipelines.mirror_task import TopicEnded, Work
 from barnabas.spark.pipelines.mirror_topics import MirroredTopic, MirrorTopics, Way
+from barnabas.spark.pipelines.two_clusters import TwoClusters
 
 __all__ = ["MirrorUpkeep", "share"]
 
@@ -28,17 +27,12 @@ _log: Final = logging.getLogger("barnabas.mirror")
 Ends = Mapping[TopicPartition, int]
 
 
-class MirrorUpkeep:
+class MirrorUpkeep(TwoClusters):
     """Both clusters, seen from above.  Raises NoBrokersAvailable, ConfigFault."""
 
     def __init__(self, plan: MirrorPlan) -> None:
         self.plan = plan
-        self._source = Admin(settings_for(ADMIN, plan.source))
-        try:
-            self._target = Admin(settings_for(ADMIN, plan.target))
-        except BaseException:
-            self._source.close()
-            raise
+        super().__init__(plan.source, plan.target)
         self._topics = MirrorTopics(plan, self._source, self._target)
         self._looked_s = float("-inf")
         self._starts: dict[TopicPartition, int] = {}
@@ -143,16 +137,6 @@ class MirrorUpkeep:
             self._target.alter_group_offsets(self.plan.group, {copy: first}).check()
         self._starts[tp] = start
         return start
-
-    def close(self) -> None:
-        self._source.close()
-        self._target.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def share(works: list[Work], sizes: Ends, tasks: int) -> list[list[Work]]:

@@ -26,11 +26,10 @@ from barnabas.base.types import TopicPartition
 from barnabas.client.admin import Admin
 from barnabas.client.admin_types import NewTopic
 from barnabas.client.bulk_produce import BulkProducer
-from barnabas.client.config import ADMIN, PRODUCER
+from barnabas.client.config import ADMIN, PRODUCER, settings_for
 from barnabas.client.errors import UnknownTopic
 from barnabas.records.builder import BatchBuilder
 from barnabas.spark.pipelines.errors import PipelineError
-from barnabas.spark.pipelines.mirror_settings import settings_for
 from barnabas.spark.pipelines.mirror_task import Copied
 from barnabas.spark.pipelines.replay_pace import Extent, duration_s
 from barnabas.spark.pipelines.replay_plan import ReplayPlan

@@ -13,21 +13,21 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from barnabas.base.types import TopicPartition
-from barnabas.client.admin import Admin
 from barnabas.client.admin_types import NewTopic, OffsetSpec
 from barnabas.client.bulk_fetch import BulkFetcher
-from barnabas.client.config import ADMIN, CONSUMER
+from barnabas.client.config import CONSUMER, settings_for
 from barnabas.client.errors import TopicExists, UnknownTopic
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.records.batch import iter_batches
 from barnabas.spark.pipelines.errors import PipelineError
-from barnabas.spark.pipelines.mirror_settings import MirrorPlan, Names, settings_for
+from barnabas.spark.pipelines.mirror_settings import MirrorPlan, Names
 from barnabas.spark.pipelines.mirror_task import Copied, MirrorLinks, Work, copy
 from barnabas.spark.pipelines.replay_pace import Extent, due_ms, duration_s, ends_by_count, in_records
 from barnabas.spark.pipelines.replay_plan import Edge, ReplayPlan
+from barnabas.spark.pipelines.two_clusters import TwoClusters
 
 __all__ = ["Estimate", "TopicReplay"]
 
@@ -53,17 +53,12 @@ class _Sample:
     first_ms: int
 
 
-class TopicReplay:
+class TopicReplay(TwoClusters):
     """One replay of a topic.  `close` it."""
 
     def __init__(self, plan: ReplayPlan) -> None:
         self._plan = plan
-        self._source = Admin(settings_for(ADMIN, plan.source))
-        try:
-            self._target = Admin(settings_for(ADMIN, plan.target))
-        except BaseException:
-            self._source.close()
-            raise
+        super().__init__(plan.source, plan.target)
 
     # --- what there is
 
@@ -278,13 +273,3 @@ class TopicReplay:
         return {
             number: min(reached.get(number, extent.end), extent.end) for number, extent in extents.items()
         }
-
-    def close(self) -> None:
-        self._source.close()
-        self._target.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
