@@ -1,5 +1,7 @@
 """A scripted broker with one topic of one partition, for what a real one does only when things go wrong."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -141,3 +143,12 @@ def consumer_of(broker: FakeBroker, **more: object) -> Consumer:
     return Consumer(
         settings_for(broker.address), **{"auto_offset_reset": "earliest", "fetch_max_wait_ms": 10, **more}
     )
+
+
+@asynccontextmanager
+async def two_brokers(script: Script) -> AsyncIterator[tuple[LogBroker, LogBroker]]:
+    """Brokers 1 and 2 of one cluster, that know each other."""
+    async with LogBroker(script) as first, LogBroker(script, 2) as second:
+        first.advertised[2] = ("127.0.0.1", second.port)
+        second.advertised = first.advertised
+        yield first, second

@@ -11,7 +11,7 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.codes import ErrorCode
 from barnabas.protocol.versions import Versions
 from barnabas.records.record import Record
-from tests.client._log_broker import TOPIC, TOPIC_ID, LogBroker, Script, consumer_of
+from tests.client._log_broker import TOPIC, TOPIC_ID, LogBroker, Script, consumer_of, two_brokers
 from tests.client._records import batch, values_of
 from tests.net._kit import until
 
@@ -137,9 +137,7 @@ class TestLeaders:
     def test_a_leader_that_moves_is_followed(self) -> None:
         async def main() -> None:
             script = script_of([b"a"])
-            async with LogBroker(script) as first, LogBroker(script, 2) as second:
-                first.advertised[2] = ("127.0.0.1", second.port)
-                second.advertised = first.advertised
+            async with two_brokers(script) as (first, second):
                 async with consumer_of(first) as consumer:
                     await consumer.assign([TP])
                     assert values_of(await read(consumer, 1)) == [b"a"]
@@ -154,9 +152,7 @@ class TestLeaders:
         async def main() -> None:
             script = script_of([b"a"])
             script.preferred = 2
-            async with LogBroker(script) as first, LogBroker(script, 2) as second:
-                first.advertised[2] = ("127.0.0.1", second.port)
-                second.advertised = first.advertised
+            async with two_brokers(script) as (first, second):
                 async with consumer_of(first, client_rack="r1") as consumer:
                     await consumer.assign([TP])
                     assert values_of(await read(consumer, 1)) == [b"a"]

@@ -19,7 +19,7 @@ from barnabas.protocol.versions import Versions
 from barnabas.records.batch import split_batches
 from barnabas.records.errors import CorruptBatch
 from tests.client._kit import settings_for
-from tests.client._log_broker import TOPIC, TOPIC_ID, LogBroker, Script
+from tests.client._log_broker import TOPIC, TOPIC_ID, LogBroker, Script, two_brokers
 from tests.client._records import batch
 from tests.net._kit import until
 
@@ -342,9 +342,7 @@ class TestLeaders:
     def test_a_leader_that_moves_is_followed(self) -> None:
         async def main() -> None:
             script = script_of([b"a"])
-            async with LogBroker(script) as first, LogBroker(script, 2) as second:
-                first.advertised[2] = ("127.0.0.1", second.port)
-                second.advertised = first.advertised
+            async with two_brokers(script) as (first, second):
                 async with reading(first, 0, 2) as reads:
                     assert await take(reads) is not None
                     script.batches[1], script.end = batch([b"b"], base_offset=1, leader_epoch=1), 2
@@ -358,9 +356,7 @@ class TestLeaders:
         async def main() -> None:
             script = script_of([b"a"])
             script.preferred = 2
-            async with LogBroker(script) as first, LogBroker(script, 2) as second:
-                first.advertised[2] = ("127.0.0.1", second.port)
-                second.advertised = first.advertised
+            async with two_brokers(script) as (first, second):
                 async with reading(first, 0, 1, client_rack="r1") as reads:
                     assert offsets_of(await take_all(reads)) == [0]
                 assert first.fetches()[0].rack_id == "r1"

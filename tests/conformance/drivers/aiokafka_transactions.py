@@ -7,37 +7,19 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from tests.conformance.drivers._driver import HEARTBEAT_MS, serve
-from tests.conformance.drivers._loop import Loop
+from tests.conformance.drivers._loop import Loop, LoopProducer
 from tests.conformance.drivers._transactions import Reader, TransactionalProducer, TransactionDriver
 
 logging.basicConfig(level=logging.CRITICAL)
 
 
-class AiokafkaProducer:
+class AiokafkaProducer(LoopProducer):
     def __init__(self, loop: Loop, settings: dict[str, Any]) -> None:
-        self._loop = loop
-        self._producer = loop.run(_started(AIOKafkaProducer, settings))
-
-    def begin(self) -> None:
-        self._loop.run(self._producer.begin_transaction())
-
-    def send(self, topic: str, partition: int, values: list[str]) -> None:
-        self._loop.run(self._send(topic, partition, values))
-
-    async def _send(self, topic: str, partition: int, values: list[str]) -> None:
-        sent = [await self._producer.send(topic, value.encode(), partition=partition) for value in values]
-        for each in sent:
-            await each
+        super().__init__(loop, loop.run(_started(AIOKafkaProducer, settings)))
 
     def send_offsets(self, reader: Any, topic: str, offset: int, group: str) -> None:
         offsets = {TopicPartition(topic, 0): offset}
         self._loop.run(self._producer.send_offsets_to_transaction(offsets, group))
-
-    def commit(self) -> None:
-        self._loop.run(self._producer.commit_transaction())
-
-    def abort(self) -> None:
-        self._loop.run(self._producer.abort_transaction())
 
     def close(self) -> None:
         self._loop.run(self._producer.stop())

@@ -5,7 +5,7 @@ from typing import Any
 from barnabas.base.types import TopicPartition
 from barnabas.client.aio import Consumer, Producer
 from tests.conformance.drivers._driver import serve
-from tests.conformance.drivers._loop import Loop
+from tests.conformance.drivers._loop import Loop, LoopProducer
 from tests.conformance.drivers._transactions import Reader, TransactionalProducer, TransactionDriver
 from tests.conformance.drivers.barnabas_transactions import (
     code_of,
@@ -22,32 +22,14 @@ async def started(settings: dict[str, object]) -> Producer:
     return producer
 
 
-class AsyncProducer:
+class AsyncProducer(LoopProducer):
     def __init__(self, loop: Loop, settings: dict[str, object]) -> None:
-        self._loop = loop
-        self._producer = loop.run(started(settings))
-
-    def begin(self) -> None:
-        self._loop.run(self._producer.begin_transaction())
-
-    def send(self, topic: str, partition: int, values: list[str]) -> None:
-        self._loop.run(self._send(topic, partition, values))
-
-    async def _send(self, topic: str, partition: int, values: list[str]) -> None:
-        sent = [await self._producer.send(topic, value.encode(), partition=partition) for value in values]
-        for each in sent:
-            await each
+        super().__init__(loop, loop.run(started(settings)))
 
     def send_offsets(self, reader: Any, topic: str, offset: int, group: str) -> None:
         offsets = {TopicPartition(topic, 0): offset}
         metadata = reader.consumer.group_metadata()
         self._loop.run(self._producer.send_offsets_to_transaction(offsets, metadata))
-
-    def commit(self) -> None:
-        self._loop.run(self._producer.commit_transaction())
-
-    def abort(self) -> None:
-        self._loop.run(self._producer.abort_transaction())
 
     def close(self) -> None:
         self._loop.run(self._producer.close())
