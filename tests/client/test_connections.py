@@ -235,6 +235,7 @@ class TestLosingTheConnection:
 
     def test_a_request_that_is_not_answered_in_time_ends_the_connection(self) -> None:
         async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:
+            await link.ready()
             broker.responses[ApiKey.HEARTBEAT] = lambda _: HOLD
             first = link.send(beat(1))
             second = link.send(beat(2), timeout_ms=60_000)
@@ -248,10 +249,12 @@ class TestLosingTheConnection:
 
     def test_a_shorter_timeout_of_one_request_leaves_the_connection(self) -> None:
         async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:
+            await link.ready()
             broker.responses[ApiKey.HEARTBEAT] = lambda _: HOLD
             with pytest.raises(RequestTimedOut):
                 await link.send(beat(1), timeout_ms=20)
             assert link.is_connected
+            await broker.wait_for(ApiKey.HEARTBEAT)
             broker.release(HeartbeatResponse(error_code=1))
             broker.responses[ApiKey.HEARTBEAT] = numbered
             assert await link.send(beat(2)) == HeartbeatResponse(error_code=2)
