@@ -1,9 +1,9 @@
 """The partitions on this broker, found by name or by topic id on every request."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from barnabas.base.errors import StorageFault
-from barnabas.base.types import TopicPartition, Uuid
+from barnabas.base.types import TopicPartition
 from barnabas.protocol.codes import ErrorCode
 from barnabas.replication.partition import Partition
 
@@ -60,11 +60,3 @@ class PartitionTable:
     def holds_records(self, topic: str) -> bool:
         """Whether anything was ever written to the topic's partitions here."""
         return any(partition.log.log_end_offset > 0 for partition in self.of_topic(topic))
-
-    def sizes(self) -> Mapping[TopicPartition, int]:
-        """Bytes on disk per partition."""
-        return {p.topic_partition: p.log.size_bytes for p in self}
-
-    def topic_id_of(self, topic: str) -> Uuid | None:
-        partition = self._partitions.get((topic, 0))
-        return partition.topic_id if partition else None

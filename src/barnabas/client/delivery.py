@@ -29,7 +29,6 @@ __all__ = ["OnDelivery", "RecordMetadata", "finish", "share", "unseen", "watch"]
 _log: Final = logging.getLogger("barnabas.client.producer")
 _lock: Final = threading.Lock()  # guards the callback lists of all batches; never held while calling out
 
-NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1
 
 

@@ -304,7 +304,6 @@ class Fetcher:
         for span in spans:
             self._queue.add(self._fetched(item, data, span))
             state.fetch_offset = max(state.fetch_offset, span.next_offset)
-            state.fetch_epoch = span.leader_epoch
         return True
 
     def _fetched(self, item: _Asked, data: PartitionData, span: Span) -> Fetched:

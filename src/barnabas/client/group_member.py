@@ -118,7 +118,6 @@ class GroupMember:
         self._poll_limit_ms = settings.integer("max.poll.interval.ms")
         # All assignors must be cooperative, or some member could choose one that is not.
         self._is_cooperative = all(assignor.is_cooperative for assignor in assignors)
-        self._joined_topics: frozenset[str] = frozenset()
         self._counted: dict[str, int] = {}  # partitions per topic, as the leader assigned them
         self._is_lost = False
         self._is_fenced = False
@@ -236,7 +235,6 @@ class GroupMember:
         finally:
             self._is_joining = False
         self.counters.rebalances += 1
-        self._joined_topics = topics
         self.is_stable = True
         self._beat_soon.set()
         await self._adopt(assignment)

@@ -62,7 +62,6 @@ class ProducerBatch(BatchBase):
         "attempts",
         "created_ms",
         "identity",
-        "is_sent",
         "is_urgent",
         "last_error",
         "may_be_written",
@@ -96,7 +95,6 @@ class ProducerBatch(BatchBase):
         self.attempts = 0
         self.retry_at_ms = 0
         self.sent_ms = 0
-        self.is_sent = False
         """In a request that is not answered yet."""
         self.last_error: Exception | None = None
         self.may_be_written = False

@@ -268,7 +268,6 @@ class Sender:
             metrics.batch_bytes.add(sealed_bytes)
             if self._settings.compression.codec is not Codec.NONE and plain_bytes > HEADER_BYTES:
                 metrics.compression.add(sealed_bytes / plain_bytes)
-        batch.is_sent = True
         batch.was_reset = False
         batch.sent_ms = now_ms
         self._in_requests[batch] = None
@@ -300,7 +299,6 @@ class Sender:
         broker.in_flight -= 1
         for batch in batches:
             self._in_requests.pop(batch, None)
-            batch.is_sent = False
             self._lane(batch).in_flight -= 1
         self._metrics.latency_ms.add(now_ms - sent_ms)
         error = None if answer.cancelled() else answer.exception()

@@ -39,12 +39,10 @@ class OffsetAndMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Where a partition without a valid position starts: a timestamp in ms, or one of Kafka's two below."""
+    """Where a partition without a valid position starts."""
 
     timestamp: int
-
-    EARLIEST_TIMESTAMP = -2
-    LATEST_TIMESTAMP = -1
+    """Milliseconds; -1 for the end, -2 for the start."""
 
 
 class Stage(Enum):
@@ -61,7 +59,6 @@ class PartitionState:
 
     __slots__ = (
         "added_bytes",
-        "fetch_epoch",
         "fetch_offset",
         "has_fault",
         "high_watermark",
@@ -93,7 +90,6 @@ class PartitionState:
         self.origin = UNKNOWN  # the first position in this assignment
         self.position_epoch = UNKNOWN  # epoch of the record before the position
         self.fetch_offset = UNKNOWN
-        self.fetch_epoch = UNKNOWN  # epoch of the last batch fetched
         self.leader_epoch = UNKNOWN  # of the leader that the position was checked with
         self.high_watermark = UNKNOWN
         self.last_stable_offset = UNKNOWN
@@ -128,7 +124,7 @@ class PartitionState:
         self.position = self.fetch_offset = offset
         if self.origin == UNKNOWN:
             self.origin = offset
-        self.position_epoch = self.fetch_epoch = epoch
+        self.position_epoch = epoch
         self.reset = None
         self.has_fault = False
         self.retry_at_ms = 0
@@ -156,7 +152,7 @@ class PartitionState:
         self.leader_epoch = leader_epoch
         if self.stage is Stage.VALIDATE:
             self.session += 1
-            self.fetch_offset, self.fetch_epoch = self.position, self.position_epoch
+            self.fetch_offset = self.position
             self.has_fault = False
             self.stage = Stage.FETCH
             self._settle()

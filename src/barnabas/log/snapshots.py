@@ -74,10 +74,6 @@ class Snapshots:
         for stale in [snapshot for snapshot in self._offsets if snapshot > offset]:
             self.remove(stale)
 
-    def remove_below(self, offset: int) -> None:
-        for stale in [snapshot for snapshot in self._offsets if snapshot < offset]:
-            self.remove(stale)
-
     def remove_all(self) -> None:
         for offset in tuple(self._offsets):
             self.remove(offset)
