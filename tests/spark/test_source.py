@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 from pyspark.sql.datasource import InputPartition
@@ -11,6 +11,8 @@ from pyspark.sql.types import StructType
 from barnabas.base.types import TopicPartition
 from barnabas.spark import source
 from barnabas.spark.errors import DataLoss, OptionError, SparkPartError
+from barnabas.spark.lookup import Lookup
+from barnabas.spark.options import parse_source
 from barnabas.spark.planning import ReadTask
 from barnabas.spark.stream import StreamReader
 from tests.spark._kit import Topics
@@ -102,6 +104,25 @@ class TestPlanning:
         assert ranges(reader(topics, topic, **start, **end, failOnDataLoss="false").partitions()) == [
             (0, 4, 10)
         ]
+
+    def test_records_that_come_while_it_is_planned_are_not_taken_for_lost(
+        self, topics: Topics, topic: str
+    ) -> None:
+        class Busy(Lookup):
+            """A partition that gets a record before every question for its end."""
+
+            def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+                topics.fill(topic, 1)
+                return super().latest(partitions)
+
+        topics.create(topic)
+        options = parse_source(given(topics, topic), stream=False)
+        lookup = Busy(options)
+        try:
+            (found,) = source.batch_ranges(options, lookup)
+        finally:
+            lookup.close()
+        assert (found.start, found.end) == (0, 1)
 
     def test_a_reader_travels(self, topics: Topics, topic: str) -> None:
         topics.create(topic)

@@ -115,10 +115,12 @@ def plan(options: SourceOptions, ranges: list[OffsetRange]) -> list[ReadTask]:
 def batch_ranges(options: SourceOptions, lookup: Lookup) -> list[OffsetRange]:
     """What a batch read reads.  Raises OptionError, DataLoss, SparkPartError."""
     partitions = lookup.partitions()
-    earliest, latest = lookup.earliest(partitions), lookup.latest(partitions)
-    # The end first: a record that comes meanwhile must not move the start past it.
+    # Logs grow and age meanwhile.  The end before the start: a new record must not move the start past it.
+    # The bounds around both, so that what `latest` or a time means never lies outside of them.
+    earliest = lookup.earliest(partitions)
     ends = lookup.resolve(options.ending, partitions, starting=False)
     starts = lookup.resolve(options.starting, partitions, starting=True)
+    latest = lookup.latest(partitions)
     for where, start in sorted(starts.items()):
         if start > ends[where]:
             raise SparkPartError(f"the read of {where} would start at {start}, past its end at {ends[where]}")
