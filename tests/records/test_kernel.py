@@ -440,6 +440,72 @@ class TestPayloadBuilder:
         assert builder.take() == bytes(reserve) + kernel.encode(taken)
 
 
+class TestAppendPayload:
+    """The records of other payloads behind those that are there: their bytes, with other deltas."""
+
+    @both
+    @given(st.lists(rows(), max_size=4), st.integers(-(2**63), 2**63 - 1))
+    def test_it_is_as_if_each_record_had_been_appended(
+        self, kernel: Kernel, payloads: list[list[Row]], unset: int
+    ) -> None:
+        builder = kernel.PayloadBuilder(2**31 - 1, reserve=3)
+        for rows in payloads:
+            base = rows[0][0] if rows else unset
+            assert builder.append_payload(kernel.encode(rows), len(rows), base) is True
+        together = [row for rows in payloads for row in rows]
+        assert (builder.count, builder.last_offset_delta) == (len(together), len(together) - 1)
+        if together:
+            times = [row[0] for row in together]
+            assert (builder.base_timestamp, builder.max_timestamp) == (times[0], max(times))
+            assert builder.max_timestamp_delta == times.index(max(times))
+        assert builder.take() == bytes(3) + kernel.encode(together)
+
+    @both
+    def test_all_of_a_payload_fits_or_nothing_is_changed(self, kernel: Kernel) -> None:
+        payload = kernel.encode(ROWS)
+        builder = kernel.PayloadBuilder(2 * len(payload) - 1)
+        assert builder.append_payload(payload, len(ROWS), NOW)
+        assert builder.append_payload(payload, len(ROWS), NOW) is False
+        assert (builder.count, builder.size, builder.max_timestamp) == (5, len(payload), NOW + 70_000)
+        assert builder.append(NOW + 80_000, None, None)
+        assert builder.take() == kernel.encode([*ROWS, (NOW + 80_000, None, None, ())])
+
+    @both
+    def test_the_first_is_taken_whatever_its_size(self, kernel: Kernel) -> None:
+        payload = kernel.encode(ROWS)
+        builder = kernel.PayloadBuilder(10)
+        assert builder.append_payload(payload, len(ROWS), NOW)
+        assert builder.append_payload(payload, len(ROWS), NOW) is False
+        assert builder.take() == payload
+
+    @both
+    @pytest.mark.parametrize("bad", [b"\x0c", raw_record(length=90), raw_record() + b"\0", raw_record() * 2])
+    def test_bytes_that_are_no_records_change_nothing(self, kernel: Kernel, bad: bytes) -> None:
+        builder = kernel.PayloadBuilder(1_000)
+        builder.append(5, b"k", b"v")
+        with pytest.raises(MalformedRecord):
+            builder.append_payload(raw_record() + bad, 2, 9)
+        assert (builder.count, builder.max_timestamp, builder.last_offset_delta) == (1, 5, 0)
+        assert builder.take() == kernel.encode([(5, b"k", b"v", ())])
+
+    @both
+    def test_what_is_not_looked_into_stays_byte_for_byte(self, kernel: Kernel) -> None:
+        """Attributes that have no meaning yet, and a length that is written in more bytes than it needs."""
+        wide = raw_record(attributes=3, key_length=None, key=b"", header_count=0)
+        wide = wide.replace(varint(0) + varint(1) + b"v", b"\x80\x00" + varint(1) + b"v", 1)
+        wide = bytes((wide[0] + 2,)) + wide[1:]
+        builder = kernel.PayloadBuilder(1_000)
+        builder.append(0, None, None)
+        assert builder.append_payload(wide, 1, 0)
+        moved = builder.take()[len(kernel.encode([(0, None, None, ())])) :]
+        assert moved == wide[:3] + varint(1) + wide[4:]
+
+    @both
+    def test_a_time_that_passes_64_bits_is_refused(self, kernel: Kernel) -> None:
+        with pytest.raises(OverflowError):
+            kernel.PayloadBuilder(1_000).append_payload(b"", 0, 2**63)
+
+
 class TestKeys:
     @both
     def test_each_record_says_where_it_is(self, kernel: Kernel) -> None:

@@ -132,6 +132,18 @@ class TestTwins:
                 assert getattr(plain, fact) == getattr(compiled, fact), fact
         assert plain.take() == compiled.take()
 
+    @given(st.integers(0, 2**32), st.integers(0, 300), INT64)
+    def test_their_builders_move_or_refuse_the_same_records(self, seed: int, limit: int, base: int) -> None:
+        assert COMPILED is not None
+        whole = PLAIN.encode([(5, b"key", b"value", [("h", b"x")]), (9, None, b"v" * 40, ())])
+        plain, compiled = PLAIN.PayloadBuilder(limit), COMPILED.PayloadBuilder(limit)
+        for damaged in [whole, *mutations(whole, 8, seed), whole]:
+            ours = outcome(partial(plain.append_payload, damaged, 2, base))
+            assert ours == outcome(partial(compiled.append_payload, damaged, 2, base))
+            for fact in ("count", "size", "base_timestamp", "max_timestamp", "max_timestamp_delta"):
+                assert getattr(plain, fact) == getattr(compiled, fact), fact
+        assert plain.take() == compiled.take()
+
 
 def _type(result: object) -> object:
     return result[0] if isinstance(result, tuple) else None

@@ -5,6 +5,14 @@ cdef struct Bytes:
     Py_ssize_t size  # -1 is null
 
 
+cdef enum:  # what came of records that were to be moved
+    MOVED = 0
+    MALFORMED = -1
+
+cdef enum:
+    WIDER_BYTES_MAX = 17  # by which other deltas may lengthen a record: 9 its time, 4 its offset, 4 its length
+
+
 cdef inline uint64_t zigzag(int64_t value) noexcept nogil:
     return (<uint64_t>value << 1) ^ (0 - (<uint64_t>value >> 63))
 
@@ -479,6 +487,66 @@ cdef class PayloadBuilder:
             self._note(timestamp, self._next_delta)
             row += 1
         self._used = p - self._data
+
+    def append_payload(self, payload, int64_t count, int64_t base_timestamp):
+        cdef Py_buffer view
+        cdef Fault fault
+        cdef int64_t had = self.count, size
+        cdef Py_ssize_t used = self._used
+        cdef int64_t[4] facts = [
+            self.base_timestamp, self.max_timestamp, self.max_timestamp_delta, self._next_delta
+        ]
+        PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+        try:
+            if refuse_count(count, view.len, &fault):
+                raise_fault(&fault)
+            if self._used + view.len + WIDER_BYTES_MAX * count > self._capacity:
+                self._grow(view.len + WIDER_BYTES_MAX * count)
+            size = self._move(<const uint8_t*>view.buf, view.len, count, base_timestamp, &fault)
+        finally:
+            PyBuffer_Release(&view)
+        if size == MOVED and not (had and (self.size > self.size_limit or self._next_delta > INT32_MAX)):
+            return True
+        self.count, self._used = had, used
+        self.base_timestamp, self.max_timestamp, self.max_timestamp_delta, self._next_delta = (
+            facts[0], facts[1], facts[2], facts[3]
+        )
+        if size == MALFORMED:
+            raise_fault(&fault)
+        if size != MOVED:
+            raise TooLarge(f"a record of {size} bytes passes the format's {INT32_MAX}")
+        return False
+
+    cdef int64_t _move(
+        self, const uint8_t* p, Py_ssize_t size, int64_t count, int64_t base_timestamp, Fault* fault
+    ) noexcept nogil:
+        """Copies records with other deltas; MOVED, MALFORMED, or the size of one that passes the format."""
+        cdef const uint8_t* end = p + size
+        cdef uint8_t* out = self._data + self._used
+        cdef Walked walked
+        cdef int64_t i, timestamp, rest, body
+        cdef uint64_t delta, place
+        for i in range(count):
+            p = read_record(p, end, i, count, &walked, fault)
+            if p == NULL:
+                return MALFORMED
+            timestamp = wrapping_add(base_timestamp, walked.timestamp_delta)
+            delta, place = zigzag(self._delta(timestamp)), <uint64_t>self._next_delta << 1
+            rest = walked.end - walked.behind_offset
+            body = 1 + varint_size(delta) + varint_size(place) + rest
+            if body > INT32_MAX:
+                return body
+            out = put_varint(out, <uint64_t>body << 1)
+            out[0] = <uint8_t>walked.attributes
+            out = put_varint(put_varint(out + 1, delta), place)
+            memcpy(out, walked.behind_offset, rest)
+            out += rest
+            self._note(timestamp, self._next_delta)
+        if p != end:
+            refuse(fault, TRAILING, 0, count, end - p, 0)
+            return MALFORMED
+        self._used = out - self._data
+        return MOVED
 
     def take(self):
         if self._buffer is None:

@@ -355,21 +355,47 @@ class PayloadBuilder:
         return self._append(timestamp, offset_delta, parts)
 
     def _append(self, timestamp: int, offset_delta: int, parts: list[Data]) -> bool:
-        body = sum(map(len, parts))
-        if body > INT32_MAX:
-            raise TooLarge(f"a record of {body} bytes passes the format's {INT32_MAX}")
-        length = _varint(body)
-        if self.count and self.size + len(length) + body > self.size_limit:
+        record = _record(parts)
+        if self.count and self.size + len(record) > self.size_limit:
             return False
-        self._buffer += length
-        for part in parts:
-            self._buffer += part
+        self._put(timestamp, offset_delta, record)
+        return True
+
+    def _put(self, timestamp: int, offset_delta: int, record: bytes) -> None:
+        self._buffer += record
         if self.count == 0:
             self.base_timestamp = timestamp
         if self.count == 0 or timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_delta = timestamp, offset_delta
         self.count += 1
         self._next_delta = offset_delta + 1
+
+    def append_payload(self, payload: Data, count: int, base_timestamp: int) -> bool:
+        """Add all records of another payload behind the last; False, and nothing changed, when they do not fit.
+
+        Keys, values, headers and times stay as they are, and offsets follow each other.  The first payload is
+        always taken, however large.  Raises MalformedRecord with nothing changed.
+        """
+        if not INT64_MIN <= base_timestamp <= INT64_MAX:
+            raise OverflowError(f"timestamp {base_timestamp} passes 64 bits")
+        data = bytes(payload)
+        base, place, size = self.base_timestamp, self._next_delta, self.size
+        moved: list[tuple[int, bytes]] = []
+        for walked in walk(data, count):
+            timestamp = wrap(base_timestamp + walked.timestamp_delta)
+            if place == 0:
+                base = timestamp
+            delta = wrap(timestamp - base)
+            rest = data[walked.behind_offset : walked.end]
+            moved.append(
+                (timestamp, _record([bytes((walked.attributes,)), _varint(delta), _varint(place), rest]))
+            )
+            size += len(moved[-1][1])
+            place += 1
+        if self.count and (size > self.size_limit or place > INT32_MAX):
+            return False
+        for timestamp, record in moved:
+            self._put(timestamp, self._next_delta, record)
         return True
 
     def append_columns(
@@ -413,6 +439,14 @@ class PayloadBuilder:
         taken = self._buffer
         self._clear()
         return taken
+
+
+def _record(parts: list[Data]) -> bytes:
+    """The parts of one record with their length in front."""
+    body = sum(map(len, parts))
+    if body > INT32_MAX:
+        raise TooLarge(f"a record of {body} bytes passes the format's {INT32_MAX}")
+    return b"".join([_varint(body), *parts])
 
 
 def encode(records: Iterable[tuple[int, Data | None, Data | None, Iterable[Header]]]) -> bytearray:

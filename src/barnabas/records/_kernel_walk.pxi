@@ -40,6 +40,7 @@ cdef struct Fault:
 
 cdef struct Walked:
     const uint8_t* behind_timestamp  # the offset delta
+    const uint8_t* behind_offset  # the length of the key
     const uint8_t* end  # one past the record
     const uint8_t* key
     const uint8_t* value
@@ -197,6 +198,7 @@ cdef inline const uint8_t* read_record(
     p = read_varint(q, end, &record.offset_delta)
     if p == NULL:
         return refuse_varint(fault, OFFSET_DELTA, index, q, end, 5)
+    record.behind_offset = p
     p = read_sized(p, end, &record.key_size, -1, KEY_LENGTH, index, fault)
     if p == NULL:
         return NULL

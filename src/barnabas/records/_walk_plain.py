@@ -41,6 +41,7 @@ class Walked(NamedTuple):
     timestamp_delta: int
     behind_timestamp: int
     offset_delta: int
+    behind_offset: int
     key: int
     key_size: int
     value: int
@@ -87,8 +88,8 @@ def _read_record(data: bytes, start: int, index: int, count: int) -> Walked:
     attributes = data[position]
     timestamp_delta, position = _varint(data, position + 1, end, 10, faults.TIMESTAMP_DELTA, index)
     behind_timestamp = position
-    offset_delta, position = _varint(data, position, end, 5, faults.OFFSET_DELTA, index)
-    key_size, key = _sized(data, position, end, -1, faults.KEY_LENGTH, index)
+    offset_delta, behind_offset = _varint(data, position, end, 5, faults.OFFSET_DELTA, index)
+    key_size, key = _sized(data, behind_offset, end, -1, faults.KEY_LENGTH, index)
     value_size, value = _sized(data, key + max(key_size, 0), end, -1, faults.VALUE_LENGTH, index)
     header_count, headers = _sized(data, value + max(value_size, 0), end, 0, faults.HEADER_COUNT, index)
     position = headers
@@ -99,7 +100,7 @@ def _read_record(data: bytes, start: int, index: int, count: int) -> Walked:
     if position != end:
         raise malformed(faults.LEFTOVER, 0, index, end - position, 0)
     return Walked(
-        start, attributes, timestamp_delta, behind_timestamp, offset_delta,
+        start, attributes, timestamp_delta, behind_timestamp, offset_delta, behind_offset,
         key, key_size, value, value_size, headers, header_count, end,
     )  # fmt: skip
 

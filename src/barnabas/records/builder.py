@@ -56,14 +56,15 @@ class BatchBuilder:
     """Collects records, encoded at once, until the batch would pass `size_limit` bytes in all (M1).
 
     `append(timestamp, key, value, headers=())` adds one record and says True, or says False and changes
-    nothing when it does not fit; `append_columns` adds rows of Arrow columns and says how many.  `build`
-    makes the batch and leaves the builder empty, ready for the next.
+    nothing when it does not fit; `append_columns` adds rows of Arrow columns and says how many;
+    `append_payload` adds the records of another batch, all or none.  `build` makes the batch and leaves the
+    builder empty, ready for the next.
     The limit holds for the bytes before compression.  A caller that knows how well its data compresses
     may pass `expected_ratio` (compressed / plain, at most 1) to fill batches further; M1 then holds only
     as far as the expectation does.
     """
 
-    __slots__ = ("_codec", "_level", "_payload", "append", "append_columns")
+    __slots__ = ("_codec", "_level", "_payload", "append", "append_columns", "append_payload")
 
     def __init__(
         self,
@@ -84,6 +85,7 @@ class BatchBuilder:
         # The kernel's own method: a wrapper would cost more than the work.
         self.append = self._payload.append
         self.append_columns = self._payload.append_columns
+        self.append_payload = self._payload.append_payload
 
     def __len__(self) -> int:
         return self._payload.count
