@@ -449,10 +449,10 @@ class TestAppendPayload:
         self, kernel: Kernel, payloads: list[list[Row]], unset: int
     ) -> None:
         builder = kernel.PayloadBuilder(2**31 - 1, reserve=3)
-        for rows in payloads:
-            base = rows[0][0] if rows else unset
-            assert builder.append_payload(kernel.encode(rows), len(rows), base) is True
-        together = [row for rows in payloads for row in rows]
+        for each in payloads:
+            base = each[0][0] if each else unset
+            assert builder.append_payload(kernel.encode(each), len(each), base) is True
+        together = [row for each in payloads for row in each]
         assert (builder.count, builder.last_offset_delta) == (len(together), len(together) - 1)
         if together:
             times = [row[0] for row in together]

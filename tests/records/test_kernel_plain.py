@@ -135,7 +135,7 @@ class TestTwins:
     @given(st.integers(0, 2**32), st.integers(0, 300), INT64)
     def test_their_builders_move_or_refuse_the_same_records(self, seed: int, limit: int, base: int) -> None:
         assert COMPILED is not None
-        whole = PLAIN.encode([(5, b"key", b"value", [("h", b"x")]), (9, None, b"v" * 40, ())])
+        whole = bytes(PLAIN.encode([(5, b"key", b"value", [("h", b"x")]), (9, None, b"v" * 40, ())]))
         plain, compiled = PLAIN.PayloadBuilder(limit), COMPILED.PayloadBuilder(limit)
         for damaged in [whole, *mutations(whole, 8, seed), whole]:
             ours = outcome(partial(plain.append_payload, damaged, 2, base))

@@ -371,7 +371,7 @@ class PayloadBuilder:
         self._next_delta = offset_delta + 1
 
     def append_payload(self, payload: Data, count: int, base_timestamp: int) -> bool:
-        """Add all records of another payload behind the last; False, and nothing changed, when they do not fit.
+        """Add all records of another payload; False, and nothing changed, when they do not fit.
 
         Keys, values, headers and times stay as they are, and offsets follow each other.  The first payload is
         always taken, however large.  Raises MalformedRecord with nothing changed.
