@@ -41,6 +41,7 @@ READS: Final[dict[str, dict[str, str]]] = {
     "headers": {"subscribe": "rows", "includeHeaders": "true"},
     "assign": {"assign": '{"rows":[0,2],"more":[0]}'},
     "pattern": {"subscribePattern": "ro.*|mor[a-f]"},
+    "part_of_names": {"subscribePattern": "o[rw]|^mor$"},
     "offsets": {
         "subscribe": "rows",
         "startingOffsets": '{"rows":{"0":3,"1":-2,"2":9}}',

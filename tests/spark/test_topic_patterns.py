@@ -2,12 +2,13 @@
 
 import contextlib
 import pickle
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.spark.topic_patterns import LEGAL, TopicPattern
+from barnabas.spark.topic_patterns import LEGAL, TopicPattern, to_python
 
 
 @pytest.mark.parametrize(
@@ -38,10 +39,16 @@ from barnabas.spark.topic_patterns import LEGAL, TopicPattern
         (r"\Da", ["ba"], ["1a"]),
     ],
 )
-def test_the_whole_name_must_fit(pattern: str, fits: list[str], fails: list[str]) -> None:
-    compiled = TopicPattern(pattern)
-    assert [name for name in fits if not compiled.matches(name)] == []
-    assert [name for name in fails if compiled.matches(name)] == []
+def test_an_expression_means_what_it_means_in_java(pattern: str, fits: list[str], fails: list[str]) -> None:
+    compiled = re.compile(to_python(pattern), re.ASCII)
+    assert [name for name in fits if compiled.fullmatch(name) is None] == []
+    assert [name for name in fails if compiled.fullmatch(name) is not None] == []
+
+
+def test_a_name_is_taken_when_the_expression_is_anywhere_in_it() -> None:
+    assert TopicPattern("orders").matches("my-orders-eu")
+    assert not TopicPattern("^orders$").matches("my-orders-eu")
+    assert TopicPattern("^orders$").matches("orders")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,7 @@ def test_what_is_no_expression_is_refused_in_one_line(pattern: str) -> None:
 
 @given(st.text(alphabet=LEGAL, min_size=1, max_size=20))
 def test_a_quoted_name_fits_itself_alone(name: str) -> None:
-    pattern = TopicPattern(f"\\Q{name}\\E")
+    pattern = TopicPattern(f"^\\Q{name}\\E$")
     assert pattern.matches(name)
     assert not pattern.matches(name + "x")
 

@@ -29,7 +29,12 @@ OPTIONS: Final = tuple(
         ),
         ("assign", "none", "both", 'Partitions to read: `{"orders":[0,1]}`. One of the three is required.'),
         ("subscribe", "none", "both", "Topics to read, separated by commas."),
-        ("subscribePattern", "none", "both", "Java regular expression that whole topic names match."),
+        (
+            "subscribePattern",
+            "none",
+            "both",
+            "Java regular expression for topic names; `^…$` for the whole of one.",
+        ),
         ("startingTimestamp", "none", "both", "Milliseconds since 1970 to start from in all partitions."),
         (
             "startingOffsetsByTimestamp",

@@ -2,7 +2,8 @@
 
 Spark's `subscribePattern` takes Java syntax.  Python's differs in a few places, and topic names have only 65
 characters, so those places are rewritten: a class of any shape (union, intersection, \\p{…}) becomes the
-list of the legal characters in it.  The rest is the same in both languages.  The whole name must match.
+list of the legal characters in it.  The rest is the same in both languages.  As in Spark's own source, a
+topic is taken when the expression is found anywhere in its name; ^ and $ stand for the ends.
 """
 
 import re
@@ -89,7 +90,7 @@ class TopicPattern:
             raise ValueError(f"{self.text!r} is not a regular expression: {error}") from error
 
     def matches(self, topic: str) -> bool:
-        return self._compiled.fullmatch(topic) is not None
+        return self._compiled.search(topic) is not None
 
     def __reduce__(self) -> "tuple[type[TopicPattern], tuple[str]]":
         return TopicPattern, (self.text,)

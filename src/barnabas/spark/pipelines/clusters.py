@@ -4,7 +4,6 @@ Every error names the cluster or the topic, in one sentence.
 """
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.base.errors import BarnabasError
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.spec import Cluster, Flow, Source, TopicSink
+from barnabas.spark.topic_patterns import TopicPattern
 
 if TYPE_CHECKING:
     from barnabas.client.admin import Admin
@@ -48,10 +48,10 @@ def source_topics(source: Source) -> dict[str, int]:
         names = list(source.topics)
         if source.pattern is not None:
             try:
-                wanted = re.compile(source.pattern)
-            except re.error as error:
-                raise PipelineError(f"pattern {source.pattern!r}: {error}") from error
-            names = [each.name for each in admin.list_topics() if wanted.fullmatch(each.name)]
+                wanted = TopicPattern(source.pattern)
+            except ValueError as error:
+                raise PipelineError(f"pattern {error}") from error
+            names = [each.name for each in admin.list_topics() if wanted.matches(each.name)]
             if not names:
                 raise PipelineError(f"no topic at {source.cluster.bootstrap} is like {source.pattern!r}")
         found = admin.describe_topics(names)
