@@ -11,6 +11,8 @@ import pytest
 
 from barnabas.base.errors import BarnabasError
 from barnabas.client.bulk_produce import BulkProducer
+from barnabas.client.errors import KafkaError
+from barnabas.protocol.api import ApiKey
 from barnabas.spark import writing
 from barnabas.spark.errors import OptionError, SparkPartError
 from barnabas.spark.exactly_once import Marker, Plan, TaskName, decide, write_exactly_once
@@ -197,6 +199,86 @@ class TestFailures:
             write_exactly_once([*rows_of(0, 0), bad], options, task)
         assert write_exactly_once(rows_of(0, 0), options, task) == (20, False)
         assert values(topics, options) == expected((0, 0))
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def transaction_version(request: pytest.FixtureRequest) -> int:
+    level: int = request.param
+    return level
+
+
+@pytest.fixture(scope="module")
+def behind_proxy(transaction_version: int) -> Iterator[FaultyBroker]:
+    """A broker with transactions of either kind, whose answers can be lost on the way."""
+    with faulty_broker({"barnabas.transaction.version": str(transaction_version)}) as broker:
+        broker.broker.create_topic("marks")
+        yield broker
+        writing.close_kept()
+
+
+class TestLostAnswers:
+    @pytest.fixture
+    def lossy(self, behind_proxy: FaultyBroker, topic: str) -> Iterator[SinkOptions]:
+        behind_proxy.broker.create_topic(topic, 3)
+        yield options_for(behind_proxy.bootstrap_servers, topic, **{"kafka.max.block.ms": "5000"})
+        behind_proxy.proxy.heal()
+
+    @pytest.mark.parametrize(
+        "api",
+        [
+            ApiKey.INIT_PRODUCER_ID,
+            ApiKey.OFFSET_FETCH,
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            ApiKey.PRODUCE,
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            ApiKey.TXN_OFFSET_COMMIT,
+            ApiKey.END_TXN,
+        ],
+        ids=lambda api: api.name,
+    )
+    def test_one_of_any_kind_is_asked_for_again(
+        self,
+        transaction_version: int,
+        behind_proxy: FaultyBroker,
+        lossy: SinkOptions,
+        task: TaskName,
+        api: ApiKey,
+    ) -> None:
+        if transaction_version > 1 and api in (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN):
+            return  # V2 has no such request
+        proxy = behind_proxy.proxy
+        before = proxy.lost_answers
+        proxy.lose_answers(api, times=1)
+        assert write_exactly_once(rows_of(0, 0), lossy, task) == (20, False)
+        assert proxy.lost_answers == before + 1
+        assert write_exactly_once(rows_of(0, 0), lossy, task) == (20, True)
+        with Topics(behind_proxy.direct) as topics:
+            assert values(topics, lossy) == expected((0, 0))
+
+    def test_a_commit_that_is_never_answered_fails_and_the_next_attempt_finds_the_rows(
+        self, behind_proxy: FaultyBroker, lossy: SinkOptions, task: TaskName
+    ) -> None:
+        impatient = replace(lossy, client={**lossy.client, "max.block.ms": "400"})
+        behind_proxy.proxy.lose_answers(ApiKey.END_TXN)
+        with pytest.raises(KafkaError) as caught:
+            write_exactly_once(rows_of(0, 0), impatient, task)
+        assert caught.value.retriable, "the outcome is open"
+        assert write_exactly_once(rows_of(0, 0), lossy, task) == (20, True)
+        with Topics(behind_proxy.direct) as topics:
+            assert values(topics, lossy) == expected((0, 0))
+
+    @pytest.mark.parametrize("api", [ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT], ids=lambda api: api.name)
+    def test_rows_or_a_marker_that_are_never_answered_fail_and_the_next_attempt_writes(
+        self, behind_proxy: FaultyBroker, lossy: SinkOptions, task: TaskName, api: ApiKey
+    ) -> None:
+        limits = {"max.block.ms": "400", "delivery.timeout.ms": "400", "request.timeout.ms": "300"}
+        behind_proxy.proxy.lose_answers(api)
+        with pytest.raises(KafkaError):
+            write_exactly_once(rows_of(0, 0), replace(lossy, client={**lossy.client, **limits}), task)
+        behind_proxy.proxy.heal()
+        assert write_exactly_once(rows_of(0, 0), lossy, task) == (20, False)
+        with Topics(behind_proxy.direct) as topics:
+            assert values(topics, lossy) == expected((0, 0))
 
 
 class Lost(Exception):

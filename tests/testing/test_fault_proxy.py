@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 
@@ -140,6 +141,19 @@ def test_pieces_and_delays_change_no_byte(proxy: FaultProxy) -> None:
     with dial(proxy) as client:
         client.sendall(sent)
         assert receive(client, 200) == sent
+
+
+def test_a_chosen_answer_is_lost_and_the_next_one_passes(proxy: FaultProxy) -> None:
+    # API key 0, version 9, correlation id 9: its echo is an answer with the correlation id 0 << 16 | 9.
+    request = struct.pack(">ihhi", 12, 0, 9, 9) + b"body"
+    proxy.lose_answers(0, times=1)
+    with dial(proxy) as client:
+        client.sendall(request)
+        assert client.recv(1) == b""
+    assert proxy.lost_answers == 1
+    with dial(proxy) as client:
+        client.sendall(request)
+        assert receive(client, len(request)) == request
 
 
 def test_a_target_that_is_gone_ends_the_connection_and_another_can_take_its_place() -> None:

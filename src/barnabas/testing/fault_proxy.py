@@ -8,6 +8,7 @@
         proxy.refuse()          new connections are turned away until `accept`
         proxy.split(7)          bytes pass in pieces of at most 7
         proxy.delay(20)         every piece takes 20 ms more
+        proxy.lose_answers(ApiKey.END_TXN)      requests pass, connections end instead of these answers
 
 The broker must advertise the proxy's address, or clients go around it.
 Own thread and event loop; every method may be called from any thread and has taken effect when it returns.
@@ -23,6 +24,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from barnabas.base.errors import Misuse
+from barnabas.testing.conversation import Conversation
 
 __all__ = ["FaultProxy"]
 
@@ -39,6 +41,7 @@ class _Pipe:
         self.client = client
         self.broker = broker
         self.passed_bytes = 0
+        self.conversation = Conversation()
 
     def end(self, *, reset: bool) -> None:
         for writer in (self.client, self.broker):
@@ -72,6 +75,9 @@ class FaultProxy:
         self._delay_s = 0.0
         self._cut_after: int | None = None
         self._resets = False
+        self._losing: int | None = None
+        self._losses_left = 0
+        self.lost_answers = 0
         self._server: asyncio.Server | None = None
 
     # --- life
@@ -187,6 +193,17 @@ class FaultProxy:
 
         self._do(change)
 
+    def lose_answers(self, api_key: int, times: int = 2**31) -> None:
+        """The next answers to this request do not pass: each connection ends where the answer would begin.
+
+        Holds for as many as said, or until `heal`; `lost_answers` counts them.
+        """
+
+        def change() -> None:
+            self._losing, self._losses_left = api_key, times
+
+        self._do(change)
+
     def heal(self) -> None:
         """Takes back every fault; what was ended stays ended."""
 
@@ -195,6 +212,7 @@ class FaultProxy:
             self._piece_bytes = _READ_BYTES
             self._delay_s = 0.0
             self._cut_after = None
+            self._losing = None
             self._open.set()
             self._answers_open.set()
 
@@ -255,21 +273,42 @@ class FaultProxy:
         self._pipes.add(pipe)
         try:
             await asyncio.gather(
-                self._pass(pipe, reader, broker, self._open),
-                self._pass(pipe, from_broker, client, self._answers_open),
+                self._pass(pipe, reader, broker, self._open, self._look_at_requests),
+                self._pass(pipe, from_broker, client, self._answers_open, self._look_at_answers),
             )
         finally:
             self._pipes.discard(pipe)
             pipe.end(reset=False)
 
+    def _look_at_requests(self, pipe: _Pipe, data: bytes) -> int:
+        pipe.conversation.asked(data)
+        return len(data)
+
+    def _look_at_answers(self, pipe: _Pipe, data: bytes) -> int:
+        for place, api_key in pipe.conversation.answers(data):
+            if api_key == self._losing and self._losses_left:
+                self._losses_left -= 1
+                self.lost_answers += 1
+                return place
+        return len(data)
+
     async def _pass(
-        self, pipe: _Pipe, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event
+        self,
+        pipe: _Pipe,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        gate: asyncio.Event,
+        look: Callable[[_Pipe, bytes], int],
     ) -> None:
-        """Carries one direction until it ends; then the other ends too."""
+        """Carries one direction until it ends; then the other ends too.
+
+        `look` says how many of the bytes may pass: the connection ends behind them if that is not all.
+        """
         try:
             while data := await reader.read(_READ_BYTES):
-                for start in range(0, len(data), self._piece_bytes):
-                    piece = data[start : start + self._piece_bytes]
+                passing = look(pipe, data)
+                for start in range(0, passing, self._piece_bytes):
+                    piece = data[start : min(start + self._piece_bytes, passing)]
                     if self._delay_s:
                         await asyncio.sleep(self._delay_s)
                     await gate.wait()
@@ -281,6 +320,8 @@ class FaultProxy:
                     pipe.passed_bytes += len(piece)
                     writer.write(piece)
                     await writer.drain()
+                if passing < len(data):
+                    return
         except OSError:
             pass  # one of the two sides went away: that is what this is for
         finally:
