@@ -281,7 +281,7 @@ class TestLosingTheConnection:
             with pytest.raises(RequestTimedOut):
                 await link.send(beat(1))
 
-        with_link(work, request_timeout_ms=50)
+        with_link(work, request_timeout_ms=400)
 
     def test_closing_fails_what_is_unanswered_and_what_comes_later(self) -> None:
         async def work(broker: FakeBroker, link: Link, lost: Lost) -> None:
