@@ -155,3 +155,8 @@ class TestClamp:
         inside, losses = clamp({A: 1, B: 5, C: 99}, {A: 3, B: 0, C: 0}, {A: 9, B: 9, C: 9})
         assert inside == {A: 3, B: 5, C: 9}
         assert [each[:3] for each in losses] == [(A, 1, 3), (C, 9, 99)]
+
+    def test_a_partition_that_vanished_meanwhile_is_left_out_and_told(self) -> None:
+        inside, losses = clamp({A: 1, B: 5}, {A: 0, B: 0}, {A: 9})
+        assert inside == {A: 1}
+        assert losses == [Loss(B, 5, None, "the partition is not there any more")]

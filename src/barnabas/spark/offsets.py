@@ -37,6 +37,7 @@ Positions = Mapping[TopicPartition, int]
 _BASE: Final = "#base"
 _BATCH: Final = "#batch"
 _INITIAL: Final = "#initial"
+_GONE: Final = "the partition is not there any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +146,7 @@ def judge(
     """
     begins: dict[TopicPartition, int] = {}
     losses = [
-        Loss(where, place, None, "the partition is not there any more")
-        for where, place in sorted(known.items())
-        if where not in latest
+        Loss(where, place, None, _GONE) for where, place in sorted(known.items()) if where not in latest
     ]
     for where, end in sorted(latest.items()):
         first = earliest.get(where, 0)
@@ -168,10 +167,13 @@ def judge(
 def clamp(
     positions: Positions, earliest: Positions, latest: Positions
 ) -> tuple[dict[TopicPartition, int], list[Loss]]:
-    """Offsets a user named, moved into the log, and what is not there."""
+    """Offsets a user named, moved into the log, and what is not there; partitions that vanished are left out."""
     inside: dict[TopicPartition, int] = {}
     losses: list[Loss] = []
     for where, offset in sorted(positions.items()):
+        if where not in earliest or where not in latest:
+            losses.append(Loss(where, offset, None, _GONE))
+            continue
         first, end = earliest[where], latest[where]
         if offset < first:
             losses.append(Loss(where, offset, first, f"the log begins at {first}"))
