@@ -167,7 +167,7 @@ def judge(
 def clamp(
     positions: Positions, earliest: Positions, latest: Positions
 ) -> tuple[dict[TopicPartition, int], list[Loss]]:
-    """Offsets a user named, moved into the log, and what is not there; partitions that vanished are left out."""
+    """Offsets a user named, moved into the log, and what is not there.  Without partitions that vanished."""
     inside: dict[TopicPartition, int] = {}
     losses: list[Loss] = []
     for where, offset in sorted(positions.items()):
