@@ -102,6 +102,20 @@ class TestProgress:
         progress.tell({TopicPartition("no-such-topic", 0): 5}, 2)
         assert "the progress of the stream was not committed" in caplog.text
 
+    def test_after_a_failure_it_rests_so_that_batches_do_not_wait_for_it(
+        self, lookup: Lookup, topics: Topics, topic: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        now = [0.0]
+        progress = Progress(lookup, f"g-{topic}", monotonic_s=lambda: now[0])
+        progress.tell({TopicPartition("no-such-topic", 0): 5}, 2)
+        caplog.clear()
+        for offset in range(6, 9):
+            progress.tell({TopicPartition("no-such-topic", 0): offset}, offset)
+        assert caplog.text == ""
+        now[0] = 31.0
+        progress.tell({TopicPartition(topic, 0): 9}, 9)
+        assert committed(topics, f"g-{topic}", topic) == OffsetAndMetadata(9, '{"batch": 9}')
+
     def test_a_task_without_a_query_leaves_nothing(self, topics: Topics, topic: str) -> None:
         settings = {"bootstrap.servers": topics.bootstrap}
         leave_name("token-x", (OffsetRange(topic, 0, 0, 1),), settings)

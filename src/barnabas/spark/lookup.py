@@ -172,18 +172,22 @@ class Lookup:
                     sizes[where] = max(sizes.get(where, 0), replica.size_bytes)
         return {where: sizes.get(where, 0) / max(1, end - begins[where]) for where, end in ends.items()}
 
-    def commit(self, group: str, positions: Positions, metadata: str) -> None:
+    def commit(
+        self, group: str, positions: Positions, metadata: str, *, timeout_ms: int | None = None
+    ) -> None:
         """Tells the group where the stream is.  Raises KafkaError."""
         values = {where: OffsetAndMetadata(offset, metadata) for where, offset in positions.items()}
-        self._client().alter_group_offsets(group, values).check()
+        self._client().alter_group_offsets(group, values, timeout_ms=timeout_ms).check()
 
-    def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    def committed(
+        self, group: str, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What a group has committed; nothing when there is no such group.  Raises KafkaError."""
-        return self._client().list_group_offsets(group).succeeded
+        return self._client().list_group_offsets(group, timeout_ms=timeout_ms).succeeded
 
-    def forget_group(self, group: str) -> None:
+    def forget_group(self, group: str, *, timeout_ms: int | None = None) -> None:
         """Raises KafkaError."""
-        self._client().delete_groups([group]).check()
+        self._client().delete_groups([group], timeout_ms=timeout_ms).check()
 
     def _client(self) -> Admin:
         if self._admin is None:

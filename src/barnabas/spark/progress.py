@@ -10,8 +10,9 @@ these two know of, and the planner picks them up, once per run of a query:
 import json
 import logging
 import re
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from barnabas.base.types import TopicPartition
@@ -32,14 +33,26 @@ _LETTERBOX: Final = "spark-source:"
 # What Spark calls the jobs of a query: name (if it has one), id, run and batch, a line each.
 _DESCRIPTION: Final = re.compile(r"(.+?)(?:<br/>|\n)id = ")
 _WAITS_MAX: Final = 20  # triggers after which a name is not waited for any more
+# What telling may cost a batch when the coordinator of the group is away, and how often it may.
+_PATIENCE_MS: Final = 3_000
+_REST_S: Final = 30.0
 
 
 class Progress:
     """Tells a group where the stream is, once it knows which; failures are logged, never raised."""
 
-    def __init__(self, lookup: Lookup, group: str | None, *, wanted: bool = True) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        group: str | None,
+        *,
+        wanted: bool = True,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._lookup = lookup
         self._group = group
+        self._monotonic_s = monotonic_s
+        self._rests_until_s = float("-inf")
         self._token = uuid.uuid4().hex if wanted and group is None else None
         self._wanted = wanted
         self._waits_left = 0
@@ -52,27 +65,31 @@ class Progress:
         return self._token
 
     def tell(self, positions: Positions, batch: int) -> None:
-        """Commit the place, when it is new."""
+        """Commit the place, when it is new; not for a while after that failed."""
         if not self._wanted or not positions or self._told == (positions, batch):
+            return
+        if self._monotonic_s() < self._rests_until_s:
             return
         try:
             if self._token is not None and self._waits_left > 0:
                 self._learn()
             if self._group is not None:
-                self._lookup.commit(self._group, positions, json.dumps({"batch": batch}))
+                note = json.dumps({"batch": batch})
+                self._lookup.commit(self._group, positions, note, timeout_ms=_PATIENCE_MS)
                 self._told = (positions, batch)
         except KafkaError as error:
             log.warning("the progress of the stream was not committed: %s", error)
-            self._told = (positions, batch)
+            self._rests_until_s = self._monotonic_s() + _REST_S
 
     def _learn(self) -> None:
         assert self._token is not None
         self._waits_left -= 1
         box = _LETTERBOX + self._token
-        found = [each for each in self._lookup.committed(box).values() if each is not None]
+        committed = self._lookup.committed(box, timeout_ms=_PATIENCE_MS)
+        found = [each for each in committed.values() if each is not None]
         if found:
             self._group = PREFIX + found[0].metadata
-            self._lookup.forget_group(box)
+            self._lookup.forget_group(box, timeout_ms=_PATIENCE_MS)
         if found or self._waits_left == 0:
             self._token = None
 
@@ -99,6 +116,7 @@ def leave_name(token: str, ranges: tuple[OffsetRange, ...], client: Mapping[str,
     where = TopicPartition(ranges[0].topic, ranges[0].partition)
     try:
         with Admin(settings_for(ADMIN, client)) as admin:
-            admin.alter_group_offsets(_LETTERBOX + token, {where: OffsetAndMetadata(0, name)}).check()
+            note = {where: OffsetAndMetadata(0, name)}
+            admin.alter_group_offsets(_LETTERBOX + token, note, timeout_ms=_PATIENCE_MS).check()
     except KafkaError as error:
         log.warning("the name of the query was not handed over: %s", error)
