@@ -16,6 +16,7 @@ class FakeConnection:
 
     listener = "PLAINTEXT"
     peer_host = "127.0.0.1"
+    has_early_answers = False
 
     def __init__(self) -> None:
         self.finished: list[tuple[int, list[Buffer] | None]] = []

@@ -125,6 +125,50 @@ class TestDeadline:
         assert operation.attempts == [True]
 
 
+class TestHurry:
+    def test_completes_whoever_waits_for_the_key_once_as_if_time_were_up(self) -> None:
+        timers, operation, other = ManualTimers(), Operation(needs=9), Operation(needs=9)
+        purgatory = Purgatory(timers)
+        purgatory.park(["a", "c"], 500, operation)
+        purgatory.park(["a"], 500, other)
+        purgatory.hurry("c")
+        assert operation.attempts == []
+        timers.turn()
+        assert operation.attempts == [True]
+        assert other.attempts == []
+        timers.advance(500)
+        assert operation.attempts == [True]
+
+    def test_who_moves_at_the_same_time_is_attempted_once(self) -> None:
+        timers, operation = ManualTimers(), Operation(needs=9)
+        purgatory = Purgatory(timers)
+        purgatory.park(["a", "c"], 500, operation)
+        purgatory.moved("a")
+        purgatory.hurry("c")
+        timers.turn()
+        assert operation.attempts == [True]
+
+    def test_an_attempt_that_hurries_its_own_key_is_not_made_twice(self) -> None:
+        timers, attempts = ManualTimers(), []
+        purgatory = Purgatory(timers)
+
+        def attempt(expired: bool) -> bool:
+            attempts.append(expired)
+            purgatory.hurry("c")
+            return True
+
+        purgatory.park(["a", "c"], 500, attempt)
+        purgatory.moved("a")
+        timers.turn()
+        timers.turn()
+        assert attempts == [False]
+
+    def test_nobody_there_schedules_nothing(self) -> None:
+        timers = ManualTimers()
+        Purgatory(timers).hurry("c")
+        assert timers.soon == []
+
+
 class TestABugInOneAttempt:
     def broken(self, expired: bool) -> bool:
         raise RuntimeError("a bug of ours")

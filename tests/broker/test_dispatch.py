@@ -242,9 +242,8 @@ def test_so_does_one_that_fails_after_it_was_parked_and_the_others_go_on(
         produce(writer, topic, batch(b"x"))
         assert unlucky.is_closed_by_broker()
     assert values(only_partition(lucky.receive(FetchResponse))) == [b"x"]
-    assert [record.getMessage() for record in caplog.records] == [
-        f"an operation that waited for (('{topic}', 0),) failed"
-    ]
+    (record,) = caplog.records
+    assert f"an operation that waited for (('{topic}', 0), <Connection" in record.getMessage()
 
 
 def test_an_awaiting_handler_that_fails_does_so_too(

@@ -48,6 +48,14 @@ class TestResponsesLeaveInRequestOrder:
         assert connection.data_to_send() == [b"ONE", b"TWO"]
         assert connection.data_to_send() == []
 
+    def test_it_says_whether_an_answer_waits(self) -> None:
+        connection, (first, second, third) = opened(3)
+        seen = []
+        for request in (third, first, second):
+            connection.finish(request.ticket, [b"X"])
+            seen.append(connection.has_early_answers)
+        assert seen == [True, True, False]
+
     def test_a_request_without_an_answer_holds_nobody_up(self) -> None:
         connection, (first, second) = opened(2)
         connection.finish(first.ticket, None)

@@ -22,6 +22,12 @@ class ClientConnection(Protocol):
     @property
     def peer_host(self) -> str: ...
 
+    def __hash__(self) -> int: ...
+
+    @property
+    def has_early_answers(self) -> bool:
+        """Whether an answer is ready and waits for that of an older request."""
+
     def finish(self, ticket: int, buffers: list[Buffer] | None) -> None:
         """Answers the request; None sends nothing (acks=0)."""
 
@@ -53,10 +59,17 @@ class Context:
         self.client_id = client_id
 
     def reply(self, response: Message) -> None:
-        """Sends the answer; exactly one of `reply`, `drop` and a returned answer per request."""
-        self.connection.finish(
+        """Sends the answer; exactly one of `reply`, `drop` and a returned answer per request.
+
+        Answers leave in the order of their requests.  One that would have to wait for a request which
+        itself only waits for more (a long-polling Fetch) ends that wait.
+        """
+        connection = self.connection
+        connection.finish(
             self.ticket, encode_response(self.api_key, self.version, self.correlation_id, response)
         )
+        if connection.has_early_answers:
+            self.services.purgatory.hurry(connection)
 
     def guarded(self, attempt: Callable[[bool], bool]) -> Callable[[bool], bool]:
         """The attempt of a request that is parked: if it fails, the client is not left without an answer."""

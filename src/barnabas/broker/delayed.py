@@ -1,6 +1,6 @@
 """Operations that wait for partitions to move on, or for their time to run out; no polling, no threads.
 
-D1  An operation completes exactly once: by an attempt that succeeds, or by its deadline.
+D1  An operation completes exactly once: by an attempt that succeeds, by its deadline, or by `hurry`.
 D2  A completed operation is registered nowhere.
 D3  An attempt that fails is a bug of ours: it is logged, the operation ends, the other waiters go on.
 D4  A partition that moved wakes its waiters once per turn of the event loop, however often it moved,
@@ -43,7 +43,7 @@ class DelayedOperation:
         self._purgatory: Purgatory | None = purgatory
         self._attempt = attempt
         self.keys = tuple(keys)
-        self._timer = purgatory.timers.call_after(max(wait_ms, 0), self._expire)
+        self._timer = purgatory.timers.call_after(max(wait_ms, 0), self.expire)
 
     def wake(self) -> None:
         """Something it waits for moved."""
@@ -54,7 +54,8 @@ class DelayedOperation:
         """Whoever waited is gone; nothing more is attempted."""
         self._forget()
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """Its time is up, or nobody wants it to wait any longer."""
         if self._purgatory is None:
             return
         done = self._try(expired=True)
@@ -76,14 +77,15 @@ class DelayedOperation:
 
 
 class Purgatory:
-    """All waiting operations, by the keys (partitions, groups) that can complete them."""
+    """All waiting operations, by the keys (partitions, connections) that can complete them."""
 
-    __slots__ = ("_moved", "_scheduled", "_waiting", "timers")
+    __slots__ = ("_hurried", "_moved", "_scheduled", "_waiting", "timers")
 
     def __init__(self, timers: Timers) -> None:
         self.timers = timers
         self._waiting: dict[Hashable, dict[DelayedOperation, None]] = {}
         self._moved: dict[Hashable, None] = {}
+        self._hurried: dict[Hashable, None] = {}
         self._scheduled = False
 
     def __len__(self) -> int:
@@ -102,9 +104,13 @@ class Purgatory:
         """What `key` names moved on; its waiters are attempted at the end of this turn of the loop."""
         if key in self._waiting:
             self._moved[key] = None
-            if not self._scheduled:
-                self._scheduled = True
-                self.timers.call_soon(self._wake)
+            self._schedule()
+
+    def hurry(self, key: Hashable) -> None:
+        """Whoever waits for `key` completes at the end of this turn, as if its time were up."""
+        if key in self._waiting:
+            self._hurried[key] = None
+            self._schedule()
 
     def remove(self, operation: DelayedOperation) -> None:
         for key in operation.keys:
@@ -114,9 +120,19 @@ class Purgatory:
                 if not waiters:
                     del self._waiting[key]
 
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self.timers.call_soon(self._wake)
+
     def _wake(self) -> None:
         self._scheduled = False
         moved, self._moved = self._moved, {}
-        operations = {operation: None for key in moved for operation in self._waiting.get(key, ())}
-        for operation in operations:
+        hurried, self._hurried = self._hurried, {}
+        for operation in self._waiters(hurried):
+            operation.expire()
+        for operation in self._waiters(moved):
             operation.wake()
+
+    def _waiters(self, keys: Iterable[Hashable]) -> dict[DelayedOperation, None]:
+        return {operation: None for key in keys for operation in self._waiting.get(key, ())}

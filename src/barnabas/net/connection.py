@@ -114,6 +114,11 @@ class Connection:
         return len(self._owed)
 
     @property
+    def has_early_answers(self) -> bool:
+        """Whether an answer is ready and waits for that of an older request."""
+        return self.protocol.has_early_answers
+
+    @property
     def unsent_bytes(self) -> int:
         return self._sending.unsent_bytes
 

@@ -74,6 +74,11 @@ class ServerConnection:
         """How many requests wait for `finish`, or behind one that does."""
         return self._next - self._oldest
 
+    @property
+    def has_early_answers(self) -> bool:
+        """Whether an answer is there that may not leave before an older one."""
+        return bool(self._early)
+
     def get_buffer(self) -> memoryview:
         """Writable room for the next read, never empty; void after `buffer_updated`."""
         return self._inbound.space()

@@ -12,6 +12,12 @@ from barnabas.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.records.batch import HEADER_BYTES, RecordBatch, iter_batches
 from barnabas.records.builder import end_txn_marker
@@ -28,6 +34,7 @@ from tests.broker._calls import (
     only_partition,
     partition_of,
     produce,
+    produce_request,
     record_bytes,
     topic_id_of,
     values,
@@ -37,6 +44,7 @@ from tests.broker.conftest import MakeClient, MakeTopic
 
 VERSIONS = range(19)
 FOREVER_MS = 60_000
+LATEST = -1
 
 
 def several(
@@ -303,14 +311,52 @@ class TestWaiting:
         part = only_partition(client.receive(FetchResponse))
         assert part.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def test_a_waiting_fetch_holds_back_the_answers_behind_it(self, connect: MakeClient, topic: str) -> None:
-        reader, writer = connect(), connect()
+    def test_an_answer_behind_it_ends_the_wait(self, client: WireClient, topic: str) -> None:
+        """Answers keep their order, so offsets asked for behind a long poll would take all of its time."""
+        produce(client, topic, batch(b"x"))
+        client.send(fetch_request(topic, 1, max_wait_ms=FOREVER_MS, min_bytes=1), 12)
+        asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(timestamp=LATEST)])
+        client.send(ListOffsetsRequest(topics=[asked]), 9)
+        part = only_partition(client.receive(FetchResponse))
+        assert (part.error_code, part.high_watermark, record_bytes(part)) == (0, 1, b"")
+        (answer,) = client.receive(ListOffsetsResponse).topics
+        assert answer.partitions[0].offset == 1
+
+    def test_an_answer_behind_it_brings_what_is_there_though_it_is_less_than_wanted(
+        self, client: WireClient, topic: str
+    ) -> None:
+        produce(client, topic, batch(b"x"))
+        client.send(fetch_request(topic, 0, max_wait_ms=FOREVER_MS, min_bytes=100_000), 12)
+        client.send(MetadataRequest(topics=[]), 9)
+        assert values(only_partition(client.receive(FetchResponse))) == [b"x"]
+        assert client.receive(MetadataResponse).topics == []
+
+    def test_an_answer_behind_several_ends_the_wait_of_all(self, client: WireClient, topic: str) -> None:
+        client.send(fetch_request(topic, 0, max_wait_ms=FOREVER_MS, min_bytes=1), 12)
+        client.send(fetch_request(topic, 0, max_wait_ms=FOREVER_MS, min_bytes=1), 12)
+        client.send(MetadataRequest(topics=[]), 9)
+        for _ in range(2):
+            assert record_bytes(only_partition(client.receive(FetchResponse))) == b""
+        assert client.receive(MetadataResponse).topics == []
+
+    def test_a_fetch_behind_a_fetch_lets_it_wait(
+        self, connect: MakeClient, topic: str, make_topic: MakeTopic
+    ) -> None:
+        """Else two long polls on one connection would chase each other without a pause."""
+        reader, writer, quiet = connect(), connect(), make_topic()
+        reader.send(fetch_request(quiet, 0, max_wait_ms=FOREVER_MS, min_bytes=1), 12)
         reader.send(fetch_request(topic, 0, max_wait_ms=FOREVER_MS, min_bytes=1), 12)
-        reader.send(MetadataRequest(topics=[]), 9)
         assert not reader.has_answer()
         produce(writer, topic, batch(b"x"))
+        assert record_bytes(only_partition(reader.receive(FetchResponse))) == b""
         assert values(only_partition(reader.receive(FetchResponse))) == [b"x"]
-        assert reader.receive(MetadataResponse).topics == []
+
+    def test_a_record_without_an_answer_behind_it_lets_it_wait(
+        self, client: WireClient, topic: str, make_topic: MakeTopic
+    ) -> None:
+        client.send(fetch_request(topic, 0, max_wait_ms=FOREVER_MS, min_bytes=1), 12)
+        client.send(produce_request(make_topic(), batch(b"y"), acks=0), 12, answered=False)
+        assert not client.has_answer()
 
     def test_a_reader_that_went_away_harms_nobody(self, connect: MakeClient, topic: str) -> None:
         gone, writer = connect(), connect()

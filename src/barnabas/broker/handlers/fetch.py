@@ -1,8 +1,10 @@
 """Fetch (key 1), v0-18; v0-3 get legacy message sets, converted down.
 
 Answers at once when there are `min_bytes` or any error, else waits for the partitions to move on, at
-most `max_wait_ms`.  Records leave as slices of the log's files.  v3 bounds the whole answer but always
-gives one whole batch; v4 isolation levels; v7 sessions (KIP-227); v9 and v12 epochs; v13 topic ids.
+most `max_wait_ms`, and not when an answer is ready behind it on the same connection, which would have to
+wait too: Java's consumer asks for offsets behind its own fetch, Spark's connector in every micro-batch.
+Records leave as slices of the log's files.  v3 bounds the whole answer but always gives one whole batch;
+v4 isolation levels; v7 sessions (KIP-227); v9 and v12 epochs; v13 topic ids.
 Not done: follower fetches, reading from a replica in the same rack, quotas (throttle is 0).
 """
 
@@ -56,7 +58,8 @@ def handle(request: FetchRequest, ctx: Context) -> FetchResponse | None:
         ctx.reply(attempt.response())
         return True
 
-    services.purgatory.park(attempt.partition_keys(), request.max_wait_ms, ctx.guarded(again))
+    keys = [*attempt.partition_keys(), ctx.connection]
+    services.purgatory.park(keys, request.max_wait_ms, ctx.guarded(again))
     return None
 
 
