@@ -45,7 +45,9 @@ class Memory(Lookup):
     def bytes_per_offset(self, begins: Positions, ends: Positions) -> dict[TopicPartition, float]:
         return dict.fromkeys(ends, self.record_bytes)
 
-    def commit(self, group: str, positions: Positions, metadata: str) -> None:
+    def commit(
+        self, group: str, positions: Positions, metadata: str, *, timeout_ms: int | None = None
+    ) -> None:
         self.told.append((group, dict(positions), metadata))
 
 
