@@ -241,14 +241,25 @@ class TestClientSettings:
         assert refusal(**{"kafka.fetch.max.bytes": "x"}).startswith("option kafka.fetch.max.bytes: ")
 
     def test_settings_of_javas_client_without_effect_pass(self) -> None:
-        assert "receive.buffer.bytes" not in batch(**{"kafka.receive.buffer.bytes": "1"}).client
+        for name in (
+            "receive.buffer.bytes",
+            "group.remote.assignor",
+            "socket.connection.setup.timeout.max.ms",
+        ):
+            assert name not in batch(**{f"kafka.{name}": "1"}).client
 
     def test_options_and_settings_of_a_writer_pass(self) -> None:
         found = batch(topic="out", delivery="exactly-once", **{"kafka.acks": "all", "kafka.client.id": "x"})
         assert found.client == {"bootstrap.servers": "localhost:9092", "client.id": "x"}
 
     def test_isolation(self) -> None:
-        assert batch(**{"kafka.isolation.level": "read_committed"}).isolation_level == "read_committed"
+        for value in ("read_committed", " read_committed\n"):
+            assert batch(**{"kafka.isolation.level": value}).isolation_level == "read_committed"
+
+    @pytest.mark.parametrize("name", ["sasl.jaas.config", "ssl.truststore.location"])
+    def test_what_connections_cannot_do_yet_is_said(self, name: str) -> None:
+        said = refusal(**{f"kafka.{name}": "x"})
+        assert said == f"option kafka.{name}: connections are plain so far: no login, no encryption"
 
 
 class TestNames:

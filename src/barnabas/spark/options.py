@@ -78,7 +78,7 @@ _REFUSED: Final = {
     "interceptor.classes": "an interceptor could change what is read",
 }
 
-# Settings of Java's consumer that change nothing here: scripts written for it keep working.
+# Settings of Java's clients that change nothing here: scripts written for them keep working.
 _NO_EFFECT: Final = frozenset(
     {
         "auto.include.jmx.reporter",
@@ -86,15 +86,21 @@ _NO_EFFECT: Final = frozenset(
         "default.list.key.serde.inner",
         "enable.metrics.push",
         "group.protocol",
+        "group.remote.assignor",
         "max.poll.interval.ms",
+        "metadata.max.idle.ms",
         "metric.reporters",
         "metrics.num.samples",
         "metrics.recording.level",
         "metrics.sample.window.ms",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
         "receive.buffer.bytes",
         "send.buffer.bytes",
+        "socket.connection.setup.timeout.max.ms",
     }
 )
+_SECURITY: Final = ("sasl.", "ssl.")
 
 Parsed = TypeVar("Parsed")
 
@@ -294,9 +300,11 @@ def client_settings(
         setting = lower.removeprefix("kafka.")
         if setting in refused:
             raise OptionError(f"kafka.{setting}", "this setting is not supported", refused[setting])
+        if setting.startswith(_SECURITY) and setting not in table:
+            raise OptionError(f"kafka.{setting}", "connections are plain so far: no login, no encryption")
         if setting not in _NO_EFFECT:
-            given[setting] = value
-    if not given.get("bootstrap.servers", "").strip():
+            given[setting] = value.strip()  # as Java's clients do: they are compared as texts later
+    if not given.get("bootstrap.servers"):
         raise OptionError(
             "kafka.bootstrap.servers", "it must be given", "say where the brokers are, as host:port"
         )
