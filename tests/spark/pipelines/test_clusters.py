@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.base.errors import BarnabasError
+from barnabas.client.producer import Producer
 from barnabas.spark.pipelines import clusters
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.spec import Cluster, Flow, Source, TopicSink
@@ -67,6 +68,23 @@ def test_the_end_is_told_as_the_source_takes_it(cluster: Cluster, topics: Topics
     topics.create(topic, 2)
     topics.fill(topic, 5)
     assert json.loads(clusters.end_offsets(Source("v", cluster, (topic,)))) == {topic: {"0": 3, "1": 2}}
+
+
+def test_what_is_not_committed_is_not_there_unless_it_is_wanted(
+    cluster: Cluster, topics: Topics, topic: str
+) -> None:
+    topics.create(topic)
+    everything = {"kafka.isolation.level": "read_uncommitted"}
+    with Producer({"bootstrap.servers": cluster.bootstrap}, transactional_id=topic) as producer:
+        producer.begin_transaction()
+        producer.send(topic, b"open")
+        producer.flush()
+        for options, end in (({}, 0), (everything, 1)):
+            source = Source("v", cluster, (topic,), options=options)
+            assert json.loads(clusters.end_offsets(source)) == {topic: {"0": end}}
+        producer.abort_transaction()
+    assert clusters.sample(Source("v", cluster, (topic,))) == []
+    assert clusters.sample(Source("v", cluster, (topic,), options=everything)) == [b"open"]
 
 
 def test_a_sample_is_the_first_values(cluster: Cluster, topics: Topics, topic: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.base.types import TopicPartition
 from barnabas.client.consumer import Consumer
+from barnabas.client.producer import Producer
 from tests.spark._kit import Topics
 from tests.spark.pipelines._arrow_tables import plain_files, plain_rows
 from tests.spark.pipelines._flows import SCHEMA, ended, run_once, send_orders
@@ -47,6 +48,12 @@ def test_rows_land_once_and_bad_ones_are_kept_with_their_cause(
 ) -> None:
     topics.create(topic, 2)
     send_orders(topics, topic, range(100), b"rubbish", b'{"id": "text"}', None)
+    with Producer({"bootstrap.servers": topics.bootstrap}, transactional_id=topic) as producer:
+        producer.begin_transaction()
+        for value in (b'{"id": 999}', b"rubbish that was taken back"):
+            producer.send(topic, value)
+        producer.flush()
+        producer.abort_transaction()
     document = land(topics, topic, tmp_path, dead_letters=f"{topic}.dead")
     outcomes, told, _ = run_once(spark, tmp_path / "progress", document)
     assert ended(outcomes) == [("done", None)]

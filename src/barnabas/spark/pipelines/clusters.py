@@ -88,7 +88,7 @@ def end_offsets(source: Source) -> str:
         for number in range(count)
     }
     with _admin(source.cluster) as admin:
-        found = admin.list_offsets(asked).check()
+        found = admin.list_offsets(asked, read_committed=source.isolation == "read_committed").check()
         ends: dict[str, dict[str, int]] = {topic: {} for topic in counts}
         for where, end in found.items():
             ends[where.topic][str(where.partition)] = end.offset
@@ -110,6 +110,7 @@ def sample(source: Source, count: int = SAMPLE_RECORDS) -> list[bytes | None]:
         **source.cluster.settings(),
         "enable.auto.commit": "false",
         "auto.offset.reset": "earliest",
+        "isolation.level": source.isolation,
     }
     values: list[bytes | None] = []
     with Consumer(settings) as consumer:

@@ -34,6 +34,7 @@ def raw_rows(
 ) -> "DataFrame":
     """The records of a source as a stream.  `starting` is earliest, offsets as JSON, or milliseconds."""
     reader = spark.readStream.format("barnabas").options(**source.cluster.options())
+    reader = reader.option("kafka.isolation.level", source.isolation)
     if source.pattern is not None:
         reader = reader.option("subscribePattern", source.pattern)
     else:

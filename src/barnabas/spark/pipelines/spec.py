@@ -84,6 +84,12 @@ class Source:
     def label(self) -> str:
         return ",".join(self.topics) if self.topics else f"topics like {self.pattern}"
 
+    @property
+    def isolation(self) -> str:
+        """Only what is committed, unless a setting says otherwise: what was aborted never was."""
+        given = {name.lower(): value for name, value in {**self.cluster.options(), **self.options}.items()}
+        return given.get("kafka.isolation.level", "read_committed").strip()
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSink:
