@@ -33,19 +33,12 @@ def one(size: int, partition: int = 0) -> OffsetRange:
     RANGES,
     st.none() | st.integers(1, 40),
     st.none() | st.integers(100, 50_000),
-    st.none() | st.integers(1, 8),
     st.integers(0, 50_000),
 )
 def test_every_offset_is_in_exactly_one_task(
-    ranges: list[OffsetRange], least: int | None, most: int | None, target: int | None, pack: int
+    ranges: list[OffsetRange], least: int | None, most: int | None, pack: int
 ) -> None:
-    tasks = plan_tasks(
-        ranges,
-        min_partitions=least,
-        max_records_per_partition=most,
-        target_tasks=target,
-        pack_records=pack,
-    )
+    tasks = plan_tasks(ranges, min_partitions=least, max_records_per_partition=most, pack_records=pack)
     assert covered(tasks) == sorted(each for each in ranges if each.size)
     assert all(task for task in tasks)
 
@@ -80,10 +73,6 @@ class TestPacking:
 
     def test_a_task_for_every_partition_when_packing_is_off(self) -> None:
         assert len(plan_tasks([one(1, n) for n in range(9)], pack_records=0)) == 9
-
-    def test_no_more_tasks_than_the_target(self) -> None:
-        tasks = plan_tasks([one(100_000, n) for n in range(9)], target_tasks=4)
-        assert sorted(sum(each.size for each in task) for task in tasks) == [200_000] * 3 + [300_000]
 
     def test_an_empty_batch_has_no_task(self) -> None:
         assert plan_tasks([one(0)]) == []

@@ -9,6 +9,7 @@ P3  A partition is split only when the user asks for it (minPartitions, maxRecor
 The rules of splitting are those of Spark's own Kafka source.
 """
 
+import heapq
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -60,18 +61,17 @@ def plan_tasks(
     *,
     min_partitions: int | None = None,
     max_records_per_partition: int | None = None,
-    target_tasks: int | None = None,
     pack_records: int = PACK_RECORDS,
 ) -> list[tuple[OffsetRange, ...]]:
     """The tasks that read these ranges; empty ranges have none.
 
     Ranges above `max_records_per_partition` are cut into even parts, then the largest ones until there are
     about `min_partitions`.  With neither, whole ranges are packed together until a task has about
-    `pack_records` offsets (0: a task for every range), in at most `target_tasks` tasks.
+    `pack_records` offsets (0: a task for every range).
     """
     wanted = sorted(each for each in ranges if each.size > 0)
     if min_partitions is None and max_records_per_partition is None:
-        return _packed(wanted, target_tasks, pack_records)
+        return _packed(wanted, pack_records)
     if max_records_per_partition is not None:
         wanted = [part for each in wanted for part in _cut(each, -(-each.size // max_records_per_partition))]
     if min_partitions is not None and len(wanted) < min_partitions:
@@ -104,18 +104,14 @@ def _parts(size: int, total: int, wanted: int) -> int:
     return max((2 * size * wanted + total) // (2 * total), 1)
 
 
-def _packed(
-    ranges: Sequence[OffsetRange], target_tasks: int | None, pack_records: int
-) -> list[tuple[OffsetRange, ...]]:
+def _packed(ranges: Sequence[OffsetRange], pack_records: int) -> list[tuple[OffsetRange, ...]]:
     """Whole ranges in few tasks of like size: the largest first, each to the task with the least."""
     total = sum(each.size for each in ranges)
     count = len(ranges) if pack_records <= 0 else min(len(ranges), -(-total // pack_records))
-    if target_tasks is not None:
-        count = min(count, max(1, target_tasks))
     tasks: list[list[OffsetRange]] = [[] for _ in range(count)]
-    sizes = [0] * count
+    loads = [(0, number) for number in range(count)]  # a heap: the least, of equals the first, is in front
     for each in sorted(ranges, key=lambda each: (-each.size, each)):
-        least = sizes.index(min(sizes))
-        tasks[least].append(each)
-        sizes[least] += each.size
+        load, number = loads[0]
+        tasks[number].append(each)
+        heapq.heapreplace(loads, (load + each.size, number))
     return sorted(tuple(sorted(task)) for task in tasks if task)
