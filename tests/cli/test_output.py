@@ -1,5 +1,9 @@
 """barnabas.cli.output: tables, plain lines, JSON."""
 
+import io
+import os
+from pathlib import Path
+
 import pytest
 
 from barnabas.cli import output
@@ -10,6 +14,26 @@ from barnabas.client.results import Results
 def test_a_table_in_a_pipe_is_aligned_by_spaces(capsys: pytest.CaptureFixture[str]) -> None:
     output.table(("NAME", "N"), [("a", 1), ("longer", None), ("", (1, 2))])
     assert capsys.readouterr().out == "NAME   N\na      1\nlonger -\n-      1,2\n"
+
+
+def test_a_pipe_without_a_reader_is_noticed_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    with open(writing, "w") as stdout:
+        monkeypatch.setattr("sys.stdout", stdout)
+        assert not output.reader_is_gone()
+        os.close(reading)
+        assert output.reader_is_gone()
+
+
+def test_files_and_what_is_collected_have_no_reader_to_lose(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for stdout in (io.StringIO(), (tmp_path / "out").open("w")):
+        with stdout:
+            monkeypatch.setattr("sys.stdout", stdout)
+            assert not output.reader_is_gone()
 
 
 def test_an_empty_table_has_its_headings(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,9 @@ A table is drawn only on a terminal; in a pipe it becomes columns aligned by spa
 that awk and grep find them where Kafka's tools put them.  Nothing is printed as "-".
 """
 
+import io
 import json
+import select
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,12 +16,23 @@ import click
 if TYPE_CHECKING:
     from barnabas.client.results import Results
 
-__all__ = ["bytes_text", "document", "is_terminal", "report", "table"]
+__all__ = ["bytes_text", "document", "is_terminal", "reader_is_gone", "report", "table"]
 
 
 def is_terminal() -> bool:
     """Whether a person looks at stdout."""
     return sys.stdout.isatty()
+
+
+def reader_is_gone() -> bool:
+    """Whether stdout is a pipe that nobody reads any more; a write finds out too, but one may not come."""
+    try:
+        stdout = sys.stdout.fileno()
+    except io.UnsupportedOperation:  # not a file: a caller in this process collects what is printed
+        return False
+    poll = select.poll()
+    poll.register(stdout, 0)  # no event but the end, which is always told
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def document(value: Any) -> None:

@@ -168,6 +168,23 @@ class TestTheRealCommand:
         assert done.stderr == ""
         assert done.stdout.splitlines()[-1] == "0"
 
+    def test_a_reader_that_goes_away_while_nothing_comes_is_noticed(
+        self, bootstrap: str, tool: Tool, topic: str
+    ) -> None:
+        tool("produce", topic, stdin=b"only\n").ok()
+        process = subprocess.Popen(
+            [EXECUTABLE, "consume", topic, "-b", bootstrap, "--from-beginning"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"only\n"
+        process.stdout.close()
+        assert process.wait(timeout=30) == 0
+        assert process.stderr is not None
+        with process.stderr as errors:
+            assert errors.read() == b""
+
     def test_ctrl_c_ends_quietly_and_the_group_keeps_its_place(
         self, bootstrap: str, tool: Tool, topic: str, name: Name
     ) -> None:

@@ -15,6 +15,7 @@ import click
 
 from barnabas.cli import completion
 from barnabas.cli.connection import FILE, Connection, assignments, connected
+from barnabas.cli.output import reader_is_gone
 from barnabas.cli.printing import Printing, printed
 
 if TYPE_CHECKING:
@@ -244,11 +245,10 @@ class _Printer:
     def _next(self) -> int:
         """Prints what one poll gives, and says how many records that were."""
         limit = _POLL_RECORDS if self._left is None else min(self._left, _POLL_RECORDS)
-        # A partition may end in what is never handed out (markers, gaps): look at the positions in between.
-        wait_s = _LOOK_EVERY_S if self._stops else self._idle_s
-        records = self._consumer.poll(
-            wait_s if self._idle_s is None else min(wait_s or 0, self._idle_s), limit
-        )
+        # Looks up in between: a partition may end in what is never handed out (markers, gaps), and the reader
+        # of our output may go while nothing comes.
+        wait_s = _LOOK_EVERY_S if self._idle_s is None else min(_LOOK_EVERY_S, self._idle_s)
+        records = self._consumer.poll(wait_s, limit)
         if self._stops:
             records = self._before_stops(records)
         if records:
@@ -257,6 +257,8 @@ class _Printer:
             out.flush()
             if self._left is not None:
                 self._left -= len(records)
+        elif reader_is_gone():
+            raise BrokenPipeError
         return len(records)
 
     def _before_stops(self, records: "list[Record]") -> "list[Record]":
