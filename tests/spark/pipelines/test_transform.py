@@ -86,6 +86,10 @@ def test_updates_go_to_a_topic_and_the_console_and_wrong_sql_is_one_sentence(
     assert outcomes[0].state == "done", outcomes
     counts = {each["key"]: each["n"] for each in documents(topics, f"{topic}-counts")}
     assert counts == {"k0": 30, "k1": 30, "k2": 30}
+    query = json.loads((tmp_path / "hours" / "topic" / "metadata").read_text())["id"]
+    marks = [each.id for each in topics.admin.list_groups() if each.id.startswith("spark-sink:hours.topic/")]
+    assert marks, "the batches of a query left their markers"
+    assert all(each.startswith(f"spark-sink:hours.topic/{query}/") for each in marks)
     assert sorted(str(row["key"]) for row in printed) == ["k0", "k1", "k2"]
     assert outcomes[1].state == "failed"
     assert "`nothing` cannot be resolved" in (outcomes[1].error or "")

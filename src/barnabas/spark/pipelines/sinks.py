@@ -73,7 +73,7 @@ def start_sink(
             writer = records.writeStream.format("barnabas").options(**options)
         else:
             # Spark lets sinks written in Python append only; a batch inside of the query may do as it likes.
-            guarded = Guarded(_appending({"sinkId": name, **options}))
+            guarded = Guarded(_appending(options, run, name, checkpoint))
             writer = records.writeStream.foreachBatch(guarded)
     elif isinstance(sink, FileSink):
         guarded = Guarded(_landing(sink, run, name, checkpoint))
@@ -126,11 +126,19 @@ def with_partitions(rows: "DataFrame", sink: FileSink) -> "DataFrame":
     return rows if sink.metadata else rows.drop(*METADATA)
 
 
-def _appending(options: Mapping[str, str]) -> Take:
-    """Batches to a topic; their sinkId, query and number make them exactly once."""
+def _appending(options: Mapping[str, str], run: Run, name: str, checkpoint: str) -> Take:
+    """Batches to a topic; their sinkId, query and number make them exactly once.
+
+    Another run of a pipeline of this name, with its own checkpoint, is another sink.
+    """
+    sink_id: str | None = None
 
     def take(rows: "DataFrame", batch: int) -> None:
-        rows.write.format("barnabas").options(**options).mode("append").save()
+        nonlocal sink_id
+        if sink_id is None:
+            sink_id = f"{name}/{_query_id(files_for(run.spark, checkpoint), checkpoint)}"
+        writer = rows.write.format("barnabas").options(**{"sinkId": sink_id, **options})
+        writer.mode("append").save()
 
     return take
 
