@@ -491,61 +491,69 @@ cdef class PayloadBuilder:
     def append_payload(self, payload, int64_t count, int64_t base_timestamp):
         cdef Py_buffer view
         cdef Fault fault
-        cdef int64_t had = self.count, size
+        cdef int64_t came
+        cdef int64_t had = self.count
         cdef Py_ssize_t used = self._used
-        cdef int64_t[4] facts = [
-            self.base_timestamp, self.max_timestamp, self.max_timestamp_delta, self._next_delta
-        ]
+        cdef int64_t[3] facts = [self.max_timestamp, self.max_timestamp_delta, self._next_delta]
         PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
         try:
             if refuse_count(count, view.len, &fault):
                 raise_fault(&fault)
             if self._used + view.len + WIDER_BYTES_MAX * count > self._capacity:
                 self._grow(view.len + WIDER_BYTES_MAX * count)
-            size = self._move(<const uint8_t*>view.buf, view.len, count, base_timestamp, &fault)
+            came = self._move(<const uint8_t*>view.buf, view.len, count, base_timestamp, &fault)
         finally:
             PyBuffer_Release(&view)
-        if size == MOVED and not (had and (self.size > self.size_limit or self._next_delta > INT32_MAX)):
-            return True
-        self.count, self._used = had, used
-        self.base_timestamp, self.max_timestamp, self.max_timestamp_delta, self._next_delta = (
-            facts[0], facts[1], facts[2], facts[3]
-        )
-        if size == MALFORMED:
+        if came == MALFORMED:
             raise_fault(&fault)
-        if size != MOVED:
-            raise TooLarge(f"a record of {size} bytes passes the format's {INT32_MAX}")
-        return False
+        if came != MOVED:
+            raise TooLarge(f"a record of {came} bytes passes the format's {INT32_MAX}")
+        if had and (self._used - self.reserve > self.size_limit or self._next_delta > INT32_MAX):
+            self.count, self._used = had, used
+            self.max_timestamp, self.max_timestamp_delta, self._next_delta = facts[0], facts[1], facts[2]
+            return False
+        return True
 
     cdef int64_t _move(
         self, const uint8_t* p, Py_ssize_t size, int64_t count, int64_t base_timestamp, Fault* fault
     ) noexcept nogil:
         """Copies records with other deltas; MOVED, MALFORMED, or the size of one that passes the format."""
+        # Locals: what is written through `out` might as well be a field, for all that the compiler knows.
         cdef const uint8_t* end = p + size
         cdef uint8_t* out = self._data + self._used
         cdef Walked walked
         cdef int64_t i, timestamp, rest, body
-        cdef uint64_t delta, place
+        cdef int64_t place = self._next_delta, base = self.base_timestamp
+        cdef int64_t latest = self.max_timestamp, latest_place = self.max_timestamp_delta
+        cdef bint is_empty = self.count == 0
+        cdef uint64_t delta
         for i in range(count):
             p = read_record(p, end, i, count, &walked, fault)
             if p == NULL:
                 return MALFORMED
             timestamp = wrapping_add(base_timestamp, walked.timestamp_delta)
-            delta, place = zigzag(self._delta(timestamp)), <uint64_t>self._next_delta << 1
+            if is_empty:
+                base = timestamp
+            if is_empty or timestamp > latest:
+                latest, latest_place = timestamp, place
+            is_empty = False
+            delta = zigzag(wrapping_subtract(timestamp, base))
             rest = walked.end - walked.behind_offset
-            body = 1 + varint_size(delta) + varint_size(place) + rest
+            body = 1 + varint_size(delta) + varint_size(<uint64_t>place << 1) + rest
             if body > INT32_MAX:
                 return body
             out = put_varint(out, <uint64_t>body << 1)
             out[0] = <uint8_t>walked.attributes
-            out = put_varint(put_varint(out + 1, delta), place)
+            out = put_varint(put_varint(out + 1, delta), <uint64_t>place << 1)
             memcpy(out, walked.behind_offset, rest)
             out += rest
-            self._note(timestamp, self._next_delta)
+            place += 1
         if p != end:
             refuse(fault, TRAILING, 0, count, end - p, 0)
             return MALFORMED
-        self._used = out - self._data
+        self.count += count
+        self.base_timestamp, self.max_timestamp, self.max_timestamp_delta = base, latest, latest_place
+        self._next_delta, self._used = place, out - self._data
         return MOVED
 
     def take(self):
