@@ -1,4 +1,4 @@
-"""barnabas.spark.pipelines.mirror_batches: which bytes are copied, and what is done to them (B1-B4)."""
+"""barnabas.spark.pipelines.mirror_batches: which bytes are copied, and what is done to them (B1-B6)."""
 
 import pytest
 
@@ -7,9 +7,10 @@ from barnabas.records.batch import RecordBatch, split_batches, stamp_log_append_
 from barnabas.records.builder import build_batch, end_txn_marker
 from barnabas.records.codecs import Codec
 from barnabas.records.copied import check_copied
+from barnabas.records.errors import CorruptBatch
 from barnabas.records.legacy import write_message_set
 from barnabas.records.record import Record
-from barnabas.spark.pipelines.mirror_batches import kept_run, pieces
+from barnabas.spark.pipelines.mirror_batches import MERGED_BYTES, SMALL_BYTES, kept_run, pieces
 
 LIMIT = 10**6
 
@@ -136,9 +137,14 @@ class TestKept:
 
 class TestPieces:
     def test_plain_batches_are_copied_whole(self) -> None:
-        found = list(pieces(chunk(batch(0, b"a", b"b", codec=Codec.LZ4), batch(2, b"c")), 0))
-        assert [(p.source, p.records, p.is_dense) for p in found] == [(0, 2, True), (2, 1, True)]
-        assert bytes(found[0].data) == batch(0, b"a", b"b", codec=Codec.LZ4)
+        packed, large = batch(0, b"a", bytes(500), codec=Codec.LZ4), batch(2, bytes(SMALL_BYTES))
+        found = list(pieces(chunk(packed, large, batch(3, b"c")), 0))
+        assert [(p.source, p.records, p.is_dense) for p in found] == [
+            (0, 2, True),
+            (2, 1, True),
+            (3, 1, True),
+        ]
+        assert [bytes(p.data) for p in found] == [packed, large, batch(3, b"c")]
 
     def test_small_neighbours_become_one_and_lose_nothing(self) -> None:
         given: list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]] = [
@@ -157,18 +163,37 @@ class TestPieces:
             batch(base, b"x") for base in (50, 51, 52)
         ]
         found = list(pieces(chunk(*batches), 0))
-        assert [p.source for p in found] == [0, 13, 26, 39, 50]
+        assert [p.source for p in found] == [0, 26, 50]
         assert sum(p.records for p in found) == 43
-        assert max(len(p.data) for p in found) <= 256 << 10
+        assert max(len(p.data) for p in found) <= MERGED_BYTES
+
+    def test_records_that_grow_when_they_are_numbered_anew_go_in_more_batches(self) -> None:
+        """Tiny records: behind the 64th of a batch, offsets take a byte more."""
+        rows = [(0, None, None, ())] * 60
+        one = bytes(build_batch(rows))
+        count = MERGED_BYTES // len(one)
+        batches = [bytes(build_batch(rows, base_offset=60 * number)) for number in range(count)]
+        found = list(pieces(chunk(*batches), 0))
+        assert len(found) == 2
+        assert max(len(p.data) for p in found) <= MERGED_BYTES
+        first, last = found
+        assert (first.source, first.next_offset, last.next_offset) == (0, last.source, 60 * count)
+        for piece in found:
+            made = RecordBatch(memoryview(piece.data))
+            assert (made.record_count, piece.records) == (piece.next_offset - piece.source,) * 2
+            assert [r.offset for r in made.records(limit=LIMIT)] == list(range(piece.records))
 
     @pytest.mark.parametrize("codec", [Codec.LZ4, Codec.ZSTD])
     def test_compressed_ones_stay_as_they_are(self, codec: Codec) -> None:
         batches = [batch(base, bytes(500), codec=codec) for base in range(5)]
         assert [bytes(p.data) for p in pieces(chunk(*batches), 0)] == batches
 
-    def test_absurd_times_are_not_touched(self) -> None:
-        late = [bytes(build_batch([(2**60, b"k", b"v", ())], base_offset=base)) for base in range(4)]
-        assert [bytes(p.data) for p in pieces(chunk(*late), 0)] == late
+    def test_absurd_times_stay(self) -> None:
+        times = [2**62, -1, -(2**62), 0]
+        late = [bytes(build_batch([(time, b"k", b"v", ())], base_offset=at)) for at, time in enumerate(times)]
+        (piece,) = pieces(chunk(*late), 0)
+        found = RecordBatch(memoryview(piece.data)).records(limit=LIMIT)
+        assert [record.timestamp for record in found] == times
 
     def test_gaps_are_closed(self) -> None:
         data = bytearray(gappy(10, b"a", b"b", last=19))
@@ -203,3 +228,14 @@ class TestPieces:
         old = write_message_set([Record(4, 11, b"k", b"a"), Record(9, 13, b"k", b"c")], magic=1)
         (piece,) = pieces(chunk(bytes(old)), 0)
         assert (piece.source, piece.records, piece.is_dense) == (4, 2, False)
+
+
+@pytest.mark.parametrize("producer", [-1, 8])
+@pytest.mark.parametrize("around", [[], [batch(0, b"a")]])
+def test_bytes_that_broke_before_do_not_get_a_good_checksum(producer: int, around: list[bytes]) -> None:
+    broken = bytearray(batch(1, b"value", producer=producer))
+    broken[-3] ^= 1
+    with pytest.raises(CorruptBatch, match="CRC"):
+        kept_run(chunk(*around, bytes(broken)), 0)
+    with pytest.raises(CorruptBatch, match="CRC"):
+        list(pieces(chunk(*around, bytes(broken)), 0))

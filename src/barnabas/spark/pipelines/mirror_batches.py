@@ -6,7 +6,9 @@ B3  Another target numbers records itself, without gaps, and refuses append time
     built anew when compaction has left gaps in it or when its times are those of its append: what readers of
     the source see is what readers of the target see.
 B4  Records below the position were copied before: a batch across it is built anew without them.
-B5  To such a target small neighbours go as one batch: it takes one batch in a request.
+B5  To such a target small neighbours go as one batch, their records as they are: it takes one batch in a
+    request.
+B6  Every batch is checked against the checksum it came with before it gets another.
 
 Pure; changes the memory of the fetch in place.
 """
@@ -19,14 +21,12 @@ from barnabas.records.batch import (
     ATTRIBUTE_CODEC_MASK,
     ATTRIBUTE_LOG_APPEND_TIME,
     MAGIC,
-    NO_TIMESTAMP,
     RecordBatch,
     iter_batches,
 )
-from barnabas.records.builder import build_batch
+from barnabas.records.builder import BatchBuilder, build_batch
 from barnabas.records.codecs import Codec
-from barnabas.records.columns import AbortedFilter, read_columns
-from barnabas.records.columns_out import write_columns
+from barnabas.records.columns import AbortedFilter
 from barnabas.records.copied import detach_batch
 from barnabas.records.kernel import Record
 from barnabas.records.legacy import magic_of, read_message_set
@@ -34,10 +34,9 @@ from barnabas.records.legacy import magic_of, read_message_set
 __all__ = ["KeptRun", "Piece", "kept_run", "pieces"]
 
 PAYLOAD_BYTES_MAX: Final = 2**31 - 1
-SMALL_BYTES: Final = 32 << 10
-MERGED_BYTES: Final = 256 << 10
-MERGED_LEAST: Final = 3
-_TIMESTAMP_MAX: Final = 2**52  # Arrow's microseconds hold later ones no more
+SMALL_BYTES: Final = 128 << 10
+MERGED_BYTES: Final = 512 << 10
+MERGED_LEAST: Final = 2
 
 
 class KeptRun(NamedTuple):
@@ -147,10 +146,9 @@ def _whole(batch: RecordBatch) -> Piece:
 
 
 def _is_small(batch: RecordBatch) -> bool:
-    """Whether a request of its own costs more than building it anew with its neighbours (B5)."""
+    """Whether a request of its own costs more than moving its records into one with its neighbours (B5)."""
     return (
         batch.size_bytes < SMALL_BYTES
-        and batch.max_timestamp < _TIMESTAMP_MAX
         and not batch.attributes & (ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_CODEC_MASK)
         and batch.record_count == batch.last_offset_delta + 1
     )
@@ -165,25 +163,26 @@ def _joins(stretch: list[RecordBatch], batch: RecordBatch) -> bool:
 
 
 def _merged(stretch: list[RecordBatch]) -> Iterator[Piece]:
-    """Neighbours without a gap between them, which therefore lie side by side, as few batches."""
+    """Neighbours without a gap between them as few batches."""
     if len(stretch) < MERGED_LEAST:
         yield from map(_whole, stretch)
         return
-    first, last = stretch[0], stretch[-1]
-    data = first.buffer[first.position : last.position + last.size_bytes]
-    rows = list(read_columns(data, ("timestamp", "key", "value", "headers")))
-    source = first.base_offset
-    for built in write_columns(rows, timestamp=NO_TIMESTAMP, size_limit=MERGED_BYTES):
-        with memoryview(built) as view:
-            count = RecordBatch(view).record_count
-        yield Piece(built, source, count, True, source + count)
-        source += count
+    builder = BatchBuilder(MERGED_BYTES)
+    source = stretch[0].base_offset
+    for batch in stretch:
+        if not builder.append_payload(batch.payload, batch.record_count, batch.base_timestamp):
+            yield Piece(builder.build(), source, batch.base_offset - source, True, batch.base_offset)
+            source = batch.base_offset
+            builder.append_payload(batch.payload, batch.record_count, batch.base_timestamp)
+    end = stretch[-1].next_offset
+    yield Piece(builder.build(), source, end - source, True, end)
 
 
 def _committed(data: memoryview, aborted: Iterable[tuple[int, int]] | None) -> Iterator[RecordBatch]:
     dropping = AbortedFilter(aborted or ())
     for batch in iter_batches(data):
         if not dropping.drops(batch) and not batch.is_control and batch.record_count > 0:
+            batch.check()  # B6
             yield batch
 
 
