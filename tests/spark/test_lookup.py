@@ -171,3 +171,11 @@ def test_nobody_there_is_one_sentence() -> None:
     asked = Lookup(parse_source({**options, "fetchOffset.numRetries": "1"}))
     with pytest.raises(SparkPartError, match=r"^the cluster at 127.0.0.1:1 did not answer: .*refused$"):
         asked.partitions()
+
+
+def test_a_refusal_is_not_taken_for_silence(topics: Topics) -> None:
+    with (
+        lookup(topics, subscribe="a topic") as asked,
+        pytest.raises(SparkPartError, match=r"^the cluster at \S+ refuses to answer: topic 'a topic': "),
+    ):
+        asked.partitions()

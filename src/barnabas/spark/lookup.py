@@ -203,7 +203,8 @@ class Lookup:
             except KafkaError as error:
                 if tries <= 0 or not error.retriable:
                     where = self._options.client.get("bootstrap.servers", "")
-                    raise SparkPartError(f"the cluster at {where} did not answer: {_flat(error)}") from error
+                    did = "did not answer" if error.retriable else "refuses to answer"
+                    raise SparkPartError(f"the cluster at {where} {did}: {_flat(error)}") from error
                 log.debug("a look-up failed and is repeated: %s", error)
             tries -= 1
             time.sleep(self._options.lookup_retry_interval_ms / 1000)
