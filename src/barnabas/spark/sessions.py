@@ -43,12 +43,6 @@ _ALWAYS: Final = {
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.sql.session.timeZone": "UTC",
 }
-_LOCAL_FILES: Final = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-}
 _WORKER_SCRIPT: Final = """#!/bin/sh
 set -f  # no file names for a * in the path
 kept=
@@ -66,9 +60,13 @@ _locks: dict[Path, IO[str]] = {}
 
 def session_settings(checkpoint: str | os.PathLike[str] | None = None) -> dict[str, str]:
     """The settings of `session` for a checkpoint there (None: on the local disk, place not known yet)."""
+    from barnabas.spark.versions import checkpoint_file_manager
+
+    settings = dict(_ALWAYS)
     if checkpoint is None or local_path(checkpoint) is not None:
-        return {**_ALWAYS, **_LOCAL_FILES}
-    return dict(_ALWAYS)
+        settings["spark.sql.streaming.checkpointFileManagerClass"] = checkpoint_file_manager()
+        settings["spark.hadoop.fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"
+    return settings
 
 
 def session(

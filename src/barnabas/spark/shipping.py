@@ -25,13 +25,14 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
+
+from barnabas.spark import versions
+from barnabas.spark.versions import DataSourceStreamArrowWriter, SupportsTriggerAvailableNow
 
 __all__ = ["ShippedSource", "package_zip", "shipped_source"]
 
@@ -134,13 +135,12 @@ class ShippedStreamReader(_Shipped, DataSourceStreamReader, SupportsTriggerAvail
         found: dict[str, Any] = self.inner.initialOffset()
         return found
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        found: dict[str, Any] = self.inner.latestOffset(start, limit)
+    def latestOffset(self, *asked: Any) -> dict[str, Any]:  # with arguments or without, by release
+        found: dict[str, Any] = self.inner.latestOffset(*asked)
         return found
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        found: ReadLimit = self.inner.getDefaultReadLimit()
-        return found
+    def getDefaultReadLimit(self) -> Any:
+        return self.inner.getDefaultReadLimit()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         found: dict[str, Any] | None = self.inner.reportLatestOffset()
@@ -221,9 +221,10 @@ class ShippedSource(DataSource):
 
 
 def shipped_source() -> type[DataSource]:
-    """The source to register; from here on this module is pickled by value."""
+    """The source to register; from here on this module, and what it stands on, is pickled by value."""
     from pyspark import cloudpickle
 
     by_value: Callable[[Any], None] = cloudpickle.register_pickle_by_value
     by_value(sys.modules[__name__])
+    by_value(versions)
     return type("ShippedSource", (ShippedSource,), {"CODE": package_zip(), "__module__": __name__})

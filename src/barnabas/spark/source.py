@@ -25,6 +25,7 @@ from barnabas.spark.lookup import Lookup
 from barnabas.spark.offsets import clamp, report
 from barnabas.spark.options import SourceOptions, parse_source
 from barnabas.spark.planning import OffsetRange, ReadTask, plan_tasks
+from barnabas.spark.versions import new_stream_reader
 
 if TYPE_CHECKING:
     from barnabas.spark.stream import StreamReader
@@ -64,13 +65,7 @@ def batch_reader(options: Mapping[str, str], given: StructType) -> "BatchReader"
 def stream_reader(options: Mapping[str, str], given: StructType) -> "StreamReader":
     parsed = parse_source(options, stream=True)
     check_schema(parsed, given)
-    try:
-        from barnabas.spark.stream import StreamReader
-    except ImportError as error:
-        raise SparkPartError(
-            f"streams need PySpark 4.2 or newer, where Python sources have limits: {error}"
-        ) from error
-    return StreamReader(parsed)
+    return new_stream_reader(parsed)
 
 
 def check_schema(options: SourceOptions, given: StructType) -> None:

@@ -2,12 +2,13 @@
 
 One reader lives in a Python process of its own for the life of a query run; Spark calls one method at a
 time, and any exception ends the query.  The checkpoint alone decides where a query goes on; whatever this
-object remembers may be forgotten at any time.
+object remembers may be forgotten at any time.  Releases of PySpark ask for the end of a batch in two ways:
+`stream_limited` and `stream_plain`.
 
 T1  A batch with offsets in the checkpoint is planned from them alone (offsets.O3).
 T2  With Trigger.AvailableNow the end is fixed at the first question and never passed.
-T3  `latestOffset(start)` is asked only when everything below `start` is committed by Spark, so `start` is
-    what the progress group is told.  That telling fails quietly: lag tools are not worth a query.
+T3  The end of a batch is asked for only when everything below its start is committed by Spark, so the start
+    is what the progress group is told.  That telling fails quietly: lag tools are not worth a query.
 """
 
 import logging
@@ -16,14 +17,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
 
 from barnabas.base.types import TopicPartition
 from barnabas.spark.errors import SparkPartError
@@ -34,7 +27,6 @@ from barnabas.spark.offsets import (
     backlog,
     clamp,
     judge,
-    positions_json,
     ranges_between,
     report,
     share,
@@ -51,7 +43,7 @@ log = logging.getLogger(__name__)
 _SIZES_AGE_S: Final = 30.0  # how long the average sizes of records may be taken for true
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(DataSourceStreamReader):
     """Reads partitions as they grow."""
 
     def __init__(
@@ -75,7 +67,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Executors get the options; connections and what was seen stay here."""
-        return StreamReader, (self._options,)
+        return type(self), (self._options,)
 
     # --- what Spark asks
 
@@ -85,50 +77,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._initial = StreamOffset(self._starting_positions(), initial=True)
         return self._initial.to_json()
 
-    def prepareForTriggerAvailableNow(self) -> None:
-        self._is_available_now = True
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """Says that there is a limit; `latestOffset` has the numbers from the options."""
-        options = self._options
-        if options.max_offsets_per_trigger is not None:
-            return ReadMaxRows(options.max_offsets_per_trigger)
-        if options.max_bytes_per_trigger is not None:
-            return ReadMaxBytes(options.max_bytes_per_trigger)
-        if options.min_offsets_per_trigger is not None:
-            return ReadMinRows(options.min_offsets_per_trigger)
-        return ReadAllAvailable()
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next batch ends; `start` itself when there is none to run."""
-        stands = StreamOffset.from_json(start)
-        self._progress.tell(stands.positions, stands.batch)
-        known = stands.positions
-        latest = self._ends(known)
-        earliest = self._first_offsets(known, latest)
-        begins, losses = judge(known, earliest, latest)
-        for warning in report(losses, fail=self._options.fail_on_data_loss):
-            log.warning("%s", warning)
-        limited = not isinstance(limit, ReadAllAvailable)
-        if limited and self._waits(begins, latest):
-            return start
-        ends = self._limited(begins, latest) if limited else dict(latest)
-        base = begins if stands.initial else {w: at for w, at in begins.items() if known.get(w) != at}
-        end = StreamOffset(ends, base, stands.batch + 1)
-        if dict(ends) == dict(known) and not base:
-            return start
-        if stands.initial and dict(ends) == dict(begins) and not self._must_keep_start():
-            return start
-        return end.to_json()
-
-    def reportLatestOffset(self) -> dict[str, Any] | None:
-        """How far the partitions went at the last look; what lag is counted from."""
-        return positions_json(self._latest) or None
-
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         ranges = ranges_between(StreamOffset.from_json(start), StreamOffset.from_json(end))
         tasks = plan(self._options, ranges)
-        if tasks and (token := self._progress.token_for_batch()) is not None:
+        if tasks and (token := self._token_for_batch()) is not None:
             tasks[0] = ReadTask(tasks[0].ranges, token)
         return list(tasks)
 
@@ -147,6 +99,31 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._lookup.close()
 
     # --- start and end
+
+    def end_of_batch(self, start: dict[str, Any], *, limited: bool) -> dict[str, Any]:
+        """Where the next batch ends; `start` itself when there is none to run."""
+        stands = StreamOffset.from_json(start)
+        self._progress.tell(stands.positions, stands.batch)
+        known = stands.positions
+        latest = self._ends(known)
+        earliest = self._first_offsets(known, latest)
+        begins, losses = judge(known, earliest, latest)
+        for warning in report(losses, fail=self._options.fail_on_data_loss):
+            log.warning("%s", warning)
+        if limited and self._waits(begins, latest):
+            return start
+        ends = self._limited(begins, latest) if limited else dict(latest)
+        base = begins if stands.initial else {w: at for w, at in begins.items() if known.get(w) != at}
+        end = StreamOffset(ends, base, stands.batch + 1)
+        if dict(ends) == dict(known) and not base:
+            return start
+        if stands.initial and dict(ends) == dict(begins) and not self._must_keep_start():
+            return start
+        return end.to_json()
+
+    def _token_for_batch(self) -> str | None:
+        """What a task needs to tell the name of the query; None when nobody waits for it."""
+        return self._progress.token_for_batch()
 
     def _starting_positions(self) -> Positions:
         partitions = self._lookup.partitions()

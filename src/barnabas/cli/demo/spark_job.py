@@ -60,7 +60,9 @@ def what_is_missing() -> str | None:
     for module in ("pyspark", "pyarrow", "yaml"):
         if find_spec(module) is None:
             return f"the Python package {module} is missing: pip install 'barnabas[spark]'"
-    return None
+    from barnabas.spark.versions import why_no_pipelines
+
+    return why_no_pipelines()
 
 
 class SparkProgress:

@@ -32,11 +32,13 @@ def check_environment(master: str | None) -> None:
             "pipelines need a Spark master (local, spark://, yarn, k8s://), not Spark Connect"
         )
     try:
-        import pyspark  # noqa: F401 -- only whether it is there
+        from barnabas.spark.versions import why_no_pipelines
     except ImportError as error:
         raise PipelineError(
             "pipelines need PySpark; install it with: pip install 'barnabas[spark]'"
         ) from error
+    if (reason := why_no_pipelines()) is not None:
+        raise PipelineError(reason)
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else None
     if java is not None and not java.exists():
