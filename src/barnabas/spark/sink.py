@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from barnabas.client.admin import Admin
 from barnabas.client.bulk_produce import BulkProducer
@@ -22,6 +22,7 @@ from barnabas.client.errors import KafkaError, TopicExists
 from barnabas.spark.errors import OptionError, SparkPartError
 from barnabas.spark.exactly_once import TaskName, write_exactly_once
 from barnabas.spark.sink_options import AT_LEAST_ONCE, EXACTLY_ONCE, SinkOptions, check_columns, parse_sink
+from barnabas.spark.versions import DataSourceStreamArrowWriter
 from barnabas.spark.writing import write_at_least_once
 
 if TYPE_CHECKING:
