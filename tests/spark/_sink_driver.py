@@ -1,72 +1,60 @@
-"""A query that copies one topic to another, as a process that tests kill.
+"""A query that copies one topic to another slowly, as a process that tests kill.
 
-    python -m tests.spark._sink_driver BOOTSTRAP FROM TO CHECKPOINT ROWS_PER_BATCH [MASTER [conf=value …]]
+    python -m tests.spark._sink_driver BOOTSTRAP FROM TO FOLDER MASTER [name=value …]
 
-With SLOW_ORIGINALS set, the first attempt of every second task takes longer than the batch would without it.
-Prints "ready" before the query starts and "done" when it has copied what was there.
+Names that begin with "spark." are settings of the session, others are options of the sink (`_slow_sink`).
+Values are filled up with dots, so that a task has more than one batch for each partition.
+Runs until the file `stop` is in the folder.  Prints "ready" before the query starts, "done" at its end.
 """
 
-import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from barnabas.spark import session
+from tests.spark._slow_sink import SlowSource
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-
-def slowed(rows: "DataFrame", folder: str) -> "DataFrame":
-    """The same rows, but slow in the first attempt of tasks with an even number: a case for speculation.
-
-    Later attempts leave a file in the folder.
-    """
-    from pyspark.sql.functions import col, udf
-
-    def wait(text: str) -> str:
-        import pathlib
-        import time
-
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        if context.attemptNumber() > 0:
-            pathlib.Path(folder, f"again-{context.taskAttemptId()}").touch()
-        elif context.partitionId() % 2 == 0:
-            time.sleep(0.1)
-        return text
-
-    return rows.select("key", udf(wait, "string", useArrow=False)(col("value").cast("string")).alias("value"))
+VALUE_BYTES = 200
+# A task is a second's work in many small steps: most kills find its transaction open.
+SESSION = {
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.task.maxFailures": "8",
+}
+SINK = {"kafka.batch.size": "1024", "pauseMs": "30"}
+ROWS_PER_BATCH = "300"
+LOOK_S = 1
 
 
-def main(bootstrap: str, source: str, target: str, checkpoint: str, per_batch: str, *more: str) -> None:
-    settings = {
-        "spark.driver.memory": "512m",
-        "spark.sql.shuffle.partitions": "3",
-        "spark.task.maxFailures": "8",
-        **dict(each.split("=", 1) for each in more[1:]),
-    }
-    spark = session("sink-driver", more[0] if more else "local[2,8]", checkpoint, **settings)
+def main(bootstrap: str, source: str, target: str, folder: str, master: str, *more: str) -> None:
+    given = dict(each.split("=", 1) for each in more)
+    settings = {name: value for name, value in given.items() if name.startswith("spark.")}
+    options = {name: value for name, value in given.items() if name not in settings}
+    spark = session("sink-driver", master, folder, **{**SESSION, **settings})
+    spark.dataSource.register(SlowSource)
     print("ready", flush=True)
     common = {"kafka.bootstrap.servers": bootstrap}
     rows = (
         spark.readStream.format("barnabas")
-        .options(**common, subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger=per_batch)
-        .option("minRecordsPerTask", "0")  # or so few rows were one task
+        .options(
+            **common,
+            subscribe=source,
+            startingOffsets="earliest",
+            maxOffsetsPerTrigger=ROWS_PER_BATCH,
+            minRecordsPerTask="0",  # or so few rows were one task
+        )
         .load()
-        .select("key", "value")
+        .selectExpr("key", f"rpad(cast(value as string), {VALUE_BYTES}, '.') value")
     )
-    if os.environ.get("SLOW_ORIGINALS"):
-        rows = slowed(rows, checkpoint)
     query = (
-        rows.writeStream.format("barnabas")
-        .options(**common, topic=target)
-        .option("checkpointLocation", f"{checkpoint}/query")
-        .trigger(availableNow=True)
+        rows.writeStream.format("slow-barnabas")
+        .options(**{**common, **SINK, **options}, topic=target, folder=folder)
+        .option("checkpointLocation", f"{folder}/checkpoint")
         .start()
     )
-    query.awaitTermination()
+    stop = Path(folder, "stop")
+    while not query.awaitTermination(LOOK_S) and not stop.exists():
+        pass
+    query.stop()
     print("done", flush=True)
     spark.stop()
 

@@ -49,22 +49,18 @@ class SinkProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(LIMIT_S)
 
-    def workers(self) -> list[int]:
-        """The processes that run tasks in Python, below the JVM's daemon for them."""
-        found = []
-        for daemon in _below(self._process.pid):
-            if b"pyspark.daemon\0pyspark.worker" in _command(daemon):
-                found += [child for child in _children(daemon) if child not in found]
-        return [pid for pid in found if not _children(pid)]
+    def executors(self) -> list[int]:
+        """The JVMs that run tasks of a cluster, below its workers; none with a local master."""
+        return [pid for pid in _below(os.getpid()) if b"CoarseGrainedExecutorBackend" in _command(pid)]
 
-    def kill_worker(self, choose: int) -> bool:
-        """kill -9 of one of them; False if there is none."""
-        workers = self.workers()
-        if not workers:
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(workers[choose % len(workers)], signal.SIGKILL)
-        return True
+    def python_workers(self) -> list[int]:
+        """The processes that run tasks in Python, below the daemon that each JVM has for them."""
+        found = []
+        for jvm in (self._process.pid, *self.executors()):
+            for daemon in _below(jvm):
+                if b"pyspark.daemon\0pyspark.worker" in _command(daemon):
+                    found += [child for child in _children(daemon) if child not in found]
+        return [pid for pid in found if not _children(pid)]
 
 
 @contextlib.contextmanager
@@ -76,15 +72,28 @@ def sink_process(arguments: Sequence[str], log: IO[str]) -> Iterator[SinkProcess
         process.kill()
 
 
-def wait_until(holds: Callable[[], bool], process: SinkProcess) -> bool:
-    """Whether `holds()` came true before the process ended."""
+def kill_one(pids: Sequence[int], choose: int) -> None:
+    """kill -9 of one of some processes, of which there must be one; it may just have ended by itself."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pids[choose % len(pids)], signal.SIGKILL)
+
+
+def wait_until(holds: Callable[[], bool], process: SinkProcess) -> None:
+    """Returns when `holds()` is true; fails if the process ends before."""
+
+    def holds_or_ended() -> bool:
+        assert process.is_running, "the query ended"
+        return holds()
+
+    eventually(holds_or_ended, "the query does not get on")
+
+
+def eventually(holds: Callable[[], bool], complaint: str) -> None:
+    """Returns when `holds()` is true; fails with the complaint if that takes too long."""
     deadline = time.monotonic() + LIMIT_S
-    while process.is_running:
-        if holds():
-            return True
-        assert time.monotonic() < deadline, "the query does not get on"
+    while not holds():
+        assert time.monotonic() < deadline, complaint
         time.sleep(0.05)
-    return False
 
 
 def _children(pid: int) -> list[int]:

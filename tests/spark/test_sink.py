@@ -1,8 +1,6 @@
-"""The sink under Spark: batch and streaming writes, what is refused, and that every row is there once."""
+"""The sink under Spark: batch and streaming writes, what is refused, tasks that fail."""
 
-import random
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +13,13 @@ from barnabas.client.bulk_produce import BulkProducer
 from barnabas.client.consumer import Consumer
 from barnabas.client.errors import KafkaError, NoBrokersAvailable
 from barnabas.client.partitioners import choose_by_key
-from barnabas.records.builder import build_batch
 from barnabas.spark import sink
 from barnabas.spark.errors import OptionError, SparkPartError, one_sentence
 from barnabas.spark.exactly_once import TaskName
 from barnabas.spark.sink import BatchSink, Written, batch_writer, prepare, stream_writer, task_name
 from barnabas.spark.sink_options import AT_LEAST_ONCE, EXACTLY_ONCE, MARKER_TOPIC, SinkOptions, parse_sink
-from barnabas.testing.broker import Broker
 from tests.client._faulty import faulty_broker
 from tests.spark._kit import Topics
-from tests.spark._sink_process import sink_process, wait_until
-from tests.spark._standalone import standalone_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,23 +99,6 @@ class TestPlanning:
         assert group in [found.id for found in topics.admin.list_groups()]
         writer.commit([Written(5, 1, False)])
         assert group not in [found.id for found in topics.admin.list_groups()]
-
-    def test_a_job_that_failed_ends_what_its_killed_tasks_left_open(
-        self, bootstrap: str, topics: Topics, topic: str
-    ) -> None:
-        topics.create(topic)
-        options = prepare(parse_sink({"kafka.bootstrap.servers": bootstrap, "topic": topic}))
-        key = TaskName("job-8", "job-8", 0, 1).key
-        with BulkProducer(options.client, transactional_id=key) as killed:
-            killed.begin()
-            killed.send(topic, 0, build_batch([(0, None, b"open", ())]))
-            killed.flush()
-            BatchSink(options, "job-8").abort([Written(0, 1, False), None])
-            assert key not in [
-                each.transactional_id for each in topics.admin.list_transactions(states=["Ongoing"])
-            ]
-            with pytest.raises(KafkaError):
-                killed.commit()
 
 
 @pytest.fixture
@@ -232,88 +209,3 @@ class TestUnderSpark:
         with pytest.raises(Exception, match="delivry") as caught:
             frame.write.format("barnabas").options(**options, delivry="x").mode("append").save()
         assert "did you mean delivery?" in one_sentence(caught.value)
-
-
-def has_more(topics: Topics, topic: str, count: int) -> bool:
-    return sum(topics.end_offsets(topic)) > count
-
-
-def kill_and_finish(seed: int, kills: int, folder: Path, name: Callable[[str], str], *more: str) -> None:
-    """Copies a topic in a process that is killed, with its workers and its broker, and run again."""
-    choices = random.Random(seed)
-    count = 3000
-    with faulty_broker() as broker, Topics(broker.direct) as topics:
-        source, target = name("source"), name("target")
-        topics.create(source, 3)
-        topics.create(target, 3)
-        topics.fill(source, count)
-        arguments = [broker.bootstrap_servers, source, target, str(folder / "checkpoint"), "300", *more]
-        with (folder / "driver.log").open("w") as log:
-            for kill in range(kills):
-                goal = choices.randrange(count * kill // (kills + 1), count * (kill + 1) // (kills + 1))
-                with sink_process(arguments, log) as process:
-                    wait_until(partial(has_more, topics, target, goal), process)
-                    match choices.randrange(3):
-                        case 0:
-                            process.kill_worker(choices.randrange(8))
-                            wait_until(partial(has_more, topics, target, goal + 300), process)
-                        case 1:
-                            broker.restart()
-            with sink_process(arguments, log) as process:
-                status = process.wait()
-        text = (folder / "driver.log").read_text(errors="replace")
-        assert status == 0, f"seed {seed}: {text[-3000:]}"
-        found = sorted(topics.values(target, isolation="read_committed"))
-    assert found == sorted(b"v%d" % number for number in range(count)), f"seed {seed}"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(500)
-def test_a_driver_killed_in_the_middle_writes_each_row_once(
-    tmp_path: Path, name: Callable[[str], str]
-) -> None:
-    kill_and_finish(2, 1, tmp_path, name)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1500)
-@pytest.mark.parametrize("seed", range(12))
-def test_drivers_workers_and_brokers_that_die_lose_and_double_nothing(
-    seed: int, tmp_path: Path, name: Callable[[str], str]
-) -> None:
-    kill_and_finish(seed, 4, tmp_path, name)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(900)
-def test_speculation_on_a_cluster_writes_each_row_once(
-    tmp_path: Path, name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLOW_ORIGINALS", "1")
-    count = 900
-    with (
-        Broker() as broker,
-        Topics(broker.bootstrap_servers) as topics,
-        standalone_cluster(tmp_path) as master,
-    ):
-        source, target = name("source"), name("target")
-        topics.create(source, 4)
-        topics.create(target, 3)
-        topics.fill(source, count)
-        arguments = [broker.bootstrap_servers, source, target, str(tmp_path / "checkpoint"), "300", master]
-        arguments += [
-            "spark.driver.host=127.0.0.1",
-            "spark.executor.memory=512m",
-            "spark.executor.cores=2",
-            "spark.speculation=true",
-            "spark.speculation.interval=100ms",
-            "spark.speculation.quantile=0.5",
-            "spark.speculation.multiplier=1.2",
-            "spark.speculation.minTaskRuntime=100ms",
-        ]
-        with (tmp_path / "driver.log").open("w") as log, sink_process(arguments, log) as process:
-            status = process.wait()
-        assert status == 0, (tmp_path / "driver.log").read_text(errors="replace")[-3000:]
-        found = sorted(topics.values(target, isolation="read_committed"))
-    assert found == sorted(b"v%d" % number for number in range(count))
-    assert list((tmp_path / "checkpoint").glob("again-*")), "the cluster did not speculate"

@@ -31,6 +31,7 @@ from barnabas.base.types import TopicPartition
 from barnabas.client.bulk_produce import BulkProducer
 from barnabas.client.errors import KafkaError, ProducerFenced, TransactionAborted
 from barnabas.protocol.codes import ErrorCode
+from barnabas.spark.endings import Ending
 from barnabas.spark.errors import OptionError, SparkPartError
 from barnabas.spark.sink_options import SinkOptions
 from barnabas.spark.writing import RowWriter, Tally, lend
@@ -117,7 +118,7 @@ def write_exactly_once(batches: Iterable[Any], options: SinkOptions, task: TaskN
         return _write_nothing(options, task)
     rows = itertools.chain([first], filled)
     try:
-        with lend(options.client, task.key) as producer:
+        with Ending() as ending, lend(options.client, task.key) as producer, ending.interrupts():
             marker = _read_marker(producer, options, task)
             match decide(marker, task):
                 case Plan.COMPARE:

@@ -1,9 +1,10 @@
 """The writers that Spark calls: on the driver to plan and to commit, in executors to write.
 
 Streaming: exactly once where the brokers have transactions, else at least once; the marker of each task
-decides (see `exactly_once`), so `commit` and `abort` have nothing to do: Spark calls `abort` also for batches
+decides (see `exactly_once`), so `commit` and `abort` decide nothing: Spark calls `abort` also for batches
 whose tasks are written, and `commit` for none after a crash.
 Batch: the same, under an id that the job makes for itself; its markers are removed when the job is done.
+Both: `abort` ends the transactions of tasks that were killed; no later attempt might, and readers wait.
 """
 
 import logging
@@ -21,6 +22,7 @@ from barnabas.client.config import ADMIN, settings_for
 from barnabas.client.errors import KafkaError, TopicExists
 from barnabas.spark.errors import OptionError, SparkPartError
 from barnabas.spark.exactly_once import TaskName, write_exactly_once
+from barnabas.spark.left_open import end_left_open, query_of
 from barnabas.spark.sink_options import AT_LEAST_ONCE, EXACTLY_ONCE, SinkOptions, check_columns, parse_sink
 from barnabas.spark.versions import DataSourceStreamArrowWriter
 from barnabas.spark.writing import write_at_least_once
@@ -62,6 +64,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         _log.debug("batch %d is not complete: %s; it will be repeated", batchId, _summary(messages))
+        _end_left_open(self._options, self._options.sink_id or query_of(self._options), messages)
 
 
 class BatchSink(DataSourceArrowWriter):
@@ -80,24 +83,9 @@ class BatchSink(DataSourceArrowWriter):
             self._forget_markers([each.partition for each in messages if isinstance(each, Written)])
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Tasks that are done stay written, as with every sink that has no undo.
-
-        Transactions of tasks that were killed are ended: no later attempt will, and readers wait for them.
-        """
+        """Tasks that are done stay written, as with every sink that has no undo."""
         _log.debug("the job failed: %s", _summary(messages))
-        if self._options.delivery == EXACTLY_ONCE and self._options.sink_id is None:
-            self._end_transactions(len(messages))
-
-    def _end_transactions(self, tasks: int) -> None:
-        keys = {TaskName(self._job, self._job, 0, partition).key for partition in range(tasks)}
-        try:
-            with Admin(settings_for(ADMIN, self._options.client)) as admin:
-                listed = admin.list_transactions(states=["Ongoing"])
-            for each in listed:
-                if each.transactional_id in keys:
-                    BulkProducer(self._options.client, transactional_id=each.transactional_id).close()
-        except KafkaError as error:  # they end by themselves, after transaction.timeout.ms
-            _log.warning("transactions of the failed job are still open: %s", error)
+        _end_left_open(self._options, self._options.sink_id or self._job, messages)
 
     def _forget_markers(self, partitions: list[int]) -> None:
         groups = [TaskName(self._job, self._job, 0, partition).key for partition in partitions]
@@ -171,6 +159,14 @@ def _make_marker_topic(options: SinkOptions) -> None:
             f"the topic {options.marker_topic} is missing and could not be made: {error}",
             f"make it with one partition, or set option delivery={AT_LEAST_ONCE}",
         ) from error
+
+
+def _end_left_open(
+    options: SinkOptions, sink_id: str | None, messages: list[WriterCommitMessage | None]
+) -> None:
+    if options.delivery == EXACTLY_ONCE and sink_id is not None:
+        done = {each.partition for each in messages if isinstance(each, Written)}
+        end_left_open(options, sink_id, set(range(len(messages))) - done)
 
 
 def _summary(messages: list[WriterCommitMessage | None]) -> str:

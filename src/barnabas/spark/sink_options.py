@@ -99,6 +99,8 @@ class SinkOptions:
     delivery: str | None = None
     """None: whatever the brokers can."""
     sink_id: str | None = None
+    checkpoint: str | None = None
+    """Where the query keeps its place, if the option checkpointLocation says so."""
     marker_topic: str = MARKER_TOPIC
     rewrites_after_rollback: bool = False
     takes_timestamps: bool = False
@@ -131,6 +133,7 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
         topic=given.get("topic"),
         delivery=delivery,
         sink_id=sink_id,
+        checkpoint=given.get("checkpointlocation"),
         marker_topic=marker_topic,
         rewrites_after_rollback=_parsed(given, "checkpointRollback", one_of("fail", "rewrite")) == "rewrite",
         takes_timestamps=_parsed(given, "includeTimestamp", boolean) is True,
