@@ -1,12 +1,15 @@
 """barnabas.spark.pipelines.mirror_task: every record once, whoever copies and whatever breaks (T1-T3)."""
 
 import contextlib
+import os
 import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -16,7 +19,15 @@ from barnabas.client.errors import KafkaError, ProducerFenced
 from barnabas.client.producer import Producer
 from barnabas.spark.pipelines.mirror_marks import Mark, read_mark
 from barnabas.spark.pipelines.mirror_settings import MirrorPlan
-from barnabas.spark.pipelines.mirror_task import Copied, LostAtSource, MirrorLinks, TopicEnded, Work, copy
+from barnabas.spark.pipelines.mirror_task import (
+    BrokenAtSource,
+    Copied,
+    LostAtSource,
+    MirrorLinks,
+    TopicEnded,
+    Work,
+    copy,
+)
 from barnabas.testing import Broker
 from tests.client._faulty import FaultyBroker, faulty_broker
 from tests.spark.pipelines._mirror import (
@@ -158,6 +169,25 @@ class TestCopying:
         assert [row.value for row in rows(target, topic)] == [
             b"v%d" % number for number in [*range(10), *range(25, 30)]
         ]
+
+    def test_a_batch_that_is_broken_at_the_source_is_not_passed_on(self, target: Broker, kept: bool) -> None:
+        topic = fresh()
+        make_copy(target, topic, kept=kept)
+        with TemporaryDirectory() as folder, Broker(data_dir=folder) as source:
+            source.create_topic(topic)
+            fill(source, topic, 10)
+            made = plan(source, target, topic)
+            assert copied(made, topic, 10, kept=kept).records == 10
+            fill(source, topic, 10, first=10)
+            (stored,) = Path(folder).rglob(f"{topic}-0/*.log")
+            with stored.open("r+b") as file:
+                file.seek(-3, os.SEEK_END)
+                file.write(b"?")
+            with pytest.raises(
+                BrokenAtSource, match=f"{topic}-0 is broken at the source: batch at offset 10"
+            ):
+                copied(made, topic, 20, kept=kept)
+        assert len(rows(target, topic)) == 10
 
     def test_a_first_copy_begins_where_the_source_begins(
         self, source: Broker, target: Broker, kept: bool

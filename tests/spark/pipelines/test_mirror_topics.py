@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.base.types import TopicPartition
+from barnabas.base.types import TopicPartition, uuid_text
 from barnabas.client.admin import Admin
 from barnabas.client.admin_types import ConfigResource, ConfigSource
+from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.spark.pipelines.errors import PipelineError
-from barnabas.spark.pipelines.mirror_marks import KEPT_NOTE
+from barnabas.spark.pipelines.mirror_marks import KEPT_NOTE, kept_note
 from barnabas.spark.pipelines.mirror_settings import MirrorPlan
 from barnabas.spark.pipelines.mirror_topics import KEPT, MirrorTopics, Way, config_changes
 from barnabas.testing import Broker
@@ -33,6 +34,9 @@ class Pair:
         return {
             entry.name: entry.value for entry in found.values() if entry.source is ConfigSource.DYNAMIC_TOPIC
         }
+
+    def source_id(self, topic: str) -> str:
+        return uuid_text(self.source.describe_topic(topic).id)
 
 
 @pytest.fixture
@@ -62,7 +66,9 @@ class TestNew:
         }
         tps = [TopicPartition(f"{stem}-a", number) for number in range(3)]
         marks = pair.target.list_group_offsets(pair.plan.group, tps)
-        assert [mark and mark.metadata for mark in marks.values()] == [KEPT_NOTE] * 3
+        assert [mark and mark.metadata for mark in marks.values()] == [
+            kept_note(pair.source_id(f"{stem}-a"))
+        ] * 3
 
     def test_names_get_the_prefix(self, pair: Pair, stem: str) -> None:
         pair.source.create_topic(f"{stem}-a", 1, 1)
@@ -142,7 +148,19 @@ class TestThere:
         tp = TopicPartition(name, 0)
         mark = pair.target.list_group_offsets(pair.plan.group, [tp])[tp]
         assert mark is not None
-        assert (mark.offset, mark.metadata) == (0, KEPT_NOTE)
+        assert (mark.offset, mark.metadata) == (0, kept_note(pair.source_id(name)))
+
+    def test_a_note_without_an_id_gets_one_and_another_id_stays(self, pair: Pair, stem: str) -> None:
+        name = f"{stem}-a"
+        tp = TopicPartition(name, 0)
+        pair.source.create_topic(name, 1, 1)
+        pair.refreshed()
+        for note, expected in ((KEPT_NOTE, kept_note(pair.source_id(name))), ("kept#other", "kept#other")):
+            pair.target.alter_group_offsets(pair.plan.group, {tp: OffsetAndMetadata(0, note)}).check()
+            pair.refreshed()
+            mark = pair.target.list_group_offsets(pair.plan.group, [tp])[tp]
+            assert mark is not None
+            assert mark.metadata == expected
 
     def test_a_topic_that_keeps_offsets_cannot_be_translated(self, pair: Pair, stem: str) -> None:
         pair.source.create_topic(f"{stem}-a", 1, 1)

@@ -13,7 +13,7 @@ from barnabas.spark.pipelines.mirror import run_here
 from barnabas.spark.pipelines.mirror_task import TopicEnded, Work
 from barnabas.spark.pipelines.mirror_upkeep import MirrorUpkeep, share
 from barnabas.testing import Broker
-from tests.spark.pipelines._mirror import fill, fresh, plan, settings, transact
+from tests.spark.pipelines._mirror import contents, end_of, fill, fresh, plan, rows, settings, transact
 
 
 def work(number: int) -> Work:
@@ -81,6 +81,44 @@ class TestLooking:
             admin.create_topic(topic, 1, 1)
         with pytest.raises(TopicEnded, match=f"{topic}-0 was copied up to offset 50, but ends at 0 now"):
             run_here(made, once=True)
+
+    @pytest.mark.parametrize("offsets", ["auto", "translated"])
+    def test_a_topic_that_was_made_again_is_told_even_when_it_is_longer_now(
+        self, source: Broker, target: Broker, offsets: str
+    ) -> None:
+        topic = fresh()
+        source.create_topic(topic)
+        fill(source, topic, 50)
+        made = plan(source, target, topic, offsets=offsets)
+        run_here(made, once=True)
+        with Admin(settings(source)) as admin:
+            admin.delete_topics([topic]).check()
+            admin.create_topic(topic, 1, 1)
+            fill(source, topic, 80, first=1_000)
+            said = f"topic {topic} was deleted and made again at the source: its id was "
+            with pytest.raises(TopicEnded, match=said):
+                run_here(made, once=True)
+            assert end_of(target, topic) in (50, 51)  # with the marker of the transaction
+        # What the message says to do.
+        with Admin(settings(target)) as admin:
+            admin.delete_topics([topic]).check()
+        run_here(made, once=True)
+        assert contents(rows(target, topic)) == contents(rows(source, topic))
+
+    def test_a_topic_that_was_made_again_before_anything_was_copied_is_copied(
+        self, source: Broker, target: Broker
+    ) -> None:
+        topic = fresh()
+        made = plan(source, target, topic)
+        with Admin(settings(source)) as admin:
+            for count in (0, 0, 5, 5):
+                if count == 0:
+                    admin.delete_topics([topic])
+                    admin.create_topic(topic, 1, 1)
+                fill(source, topic, count, first=end_of(source, topic))
+                run_here(made, once=True)
+        assert rows(target, topic) == rows(source, topic)
+        assert end_of(target, topic) == 10
 
     @pytest.mark.parametrize("offsets", ["auto", "translated"])
     def test_latest_is_where_it_was_first_looked_at(

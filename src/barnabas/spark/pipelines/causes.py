@@ -15,7 +15,7 @@ __all__ = ["explain", "is_final"]
 
 _FINAL_CLASSES: Final = re.compile(
     r"\bbarnabas(?:\.\w+)+\.(?:OptionError|ColumnError|DataLoss|SpecError|ConfigFault|Misuse"
-    r"|LostAtSource|TopicEnded)\b"
+    r"|LostAtSource|BrokenAtSource|TopicEnded)\b"
 )
 _FINAL_SPARK: Final = (
     "AnalysisException",

@@ -17,7 +17,7 @@ from barnabas.client.admin import Admin
 from barnabas.client.admin_types import OffsetSpec
 from barnabas.client.errors import GroupError
 from barnabas.client.subscription import OffsetAndMetadata
-from barnabas.spark.pipelines.mirror_marks import KEPT_NOTE, Mark, read_mark
+from barnabas.spark.pipelines.mirror_marks import Mark, is_kept, read_mark
 from barnabas.spark.pipelines.mirror_settings import GROUP_PREFIX, MirrorPlan
 from barnabas.spark.pipelines.mirror_topics import MirroredTopic, Way
 
@@ -89,7 +89,7 @@ def _marks(plan: MirrorPlan, target: Admin, tps: list[TopicPartition]) -> dict[T
     return {
         tp: read_mark((at.offset, at.metadata))
         for tp, at in found.items()
-        if at is not None and at.metadata != KEPT_NOTE
+        if at is not None and not is_kept(at.metadata)
     }
 
 

@@ -15,7 +15,8 @@ Blocking; one thread.
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
@@ -26,12 +27,13 @@ from barnabas.client.config import CONSUMER, PRODUCER, settings_for
 from barnabas.client.errors import KafkaError, ProducerFenced, TransactionAborted
 from barnabas.client.run_sender import RunSender
 from barnabas.protocol.codes import ErrorCode
+from barnabas.records.errors import RecordError
 from barnabas.spark.errors import SparkPartError
 from barnabas.spark.pipelines.mirror_batches import Piece, kept_run, pieces
 from barnabas.spark.pipelines.mirror_marks import Mark, read_mark
 from barnabas.spark.pipelines.mirror_settings import MirrorPlan
 
-__all__ = ["Copied", "LostAtSource", "MirrorLinks", "TopicEnded", "Work", "copy"]
+__all__ = ["BrokenAtSource", "Copied", "LostAtSource", "MirrorLinks", "TopicEnded", "Work", "copy"]
 
 _log: Final = logging.getLogger("barnabas.mirror")
 _RETRY_S: Final = 0.2
@@ -44,8 +46,23 @@ class TopicEnded(SparkPartError):
     """A source partition ends before what was copied of it: it was deleted and made again."""
 
 
+MADE_AGAIN: Final = "was the topic deleted and made again? Delete the copy, or mirror it under another name"
+
+
+def other_topic(name: str, copied: str, now: str) -> str:
+    """What is said when the topic of a name is another one now."""
+    return (
+        f"topic {name} was deleted and made again at the source: its id was {copied} when it was copied, and "
+        f"is {now} now. Delete the copy, or mirror it under another name"
+    )
+
+
 class LostAtSource(SparkPartError):
     """The source has deleted records before they were copied."""
+
+
+class BrokenAtSource(SparkPartError):
+    """The source has bytes that are no batches, or not those that were written."""
 
 
 class Work(NamedTuple):
@@ -59,6 +76,8 @@ class Work(NamedTuple):
     start: int = 0
     limit: int | None = None
     """Not one record from here on, even if its batch begins before; a mirror has no such limit."""
+    topic_id: str = ""
+    """Of the source topic, to be told from one that is made under its name later."""
 
 
 @dataclass(slots=True)
@@ -139,7 +158,8 @@ class MirrorLinks:
 def copy(works: Iterable[Work], links: MirrorLinks) -> list[Copied]:
     """Copies every partition up to its end; what was done, in the order of `works`.
 
-    Raises KafkaError, LostAtSource, TopicEnded, ProducerFenced when somebody else has taken a partition over.
+    Raises KafkaError, LostAtSource, BrokenAtSource, TopicEnded, and ProducerFenced when somebody else has
+    taken a partition over.
     """
     wanted = list(works)
     kept = [work for work in wanted if work.kept]
@@ -185,7 +205,8 @@ def _copy_runs(works: list[Work], done: list[Copied], links: MirrorLinks) -> Non
             copied.lost += _accept_loss(chunk, links.plan, is_first=ends[index] <= work.start)
             at[index] = chunk.next_offset
         else:
-            run = kept_run(chunk, max(ends[index], at[index]))
+            with _saying_where(work):
+                run = kept_run(chunk, max(ends[index], at[index]))
             if run.spans:
                 sender.append(work.target, work.partition, run.spans, log_end=ends[index])
                 ends[index] = run.next_offset
@@ -239,7 +260,10 @@ class _Transactions:
         self._bytes = 0
         self._is_open = False
         found = producer.committed(links.plan.group, work.target, work.partition)
-        self._mark = read_mark(found) if found is not None else Mark(work.start)
+        self._mark = mark = read_mark(found) if found is not None else Mark(work.start)
+        if work.topic_id and mark.topic_id not in ("", work.topic_id):
+            raise TopicEnded(other_topic(work.topic, mark.topic_id, work.topic_id))
+        mark.topic_id = work.topic_id or mark.topic_id
         if done.start < 0:
             done.start = done.end = self._mark.position
 
@@ -273,10 +297,11 @@ class _Transactions:
         if chunk.lost is not None:
             self._done.lost += _accept_loss(chunk, self._links.plan, is_first=mark.position == work.start)
         else:
-            for piece in pieces(chunk, mark.position, work.limit):
-                self._bytes += len(piece.data)
-                self._sent.append((piece, self._producer.send(work.target, work.partition, piece.data)))
-                mark.position = piece.next_offset
+            with _saying_where(work):
+                for piece in pieces(chunk, mark.position, work.limit):
+                    self._bytes += len(piece.data)
+                    self._sent.append((piece, self._producer.send(work.target, work.partition, piece.data)))
+                    mark.position = piece.next_offset
         mark.position = max(mark.position, chunk.next_offset)
 
     def _commit(self) -> None:
@@ -301,6 +326,14 @@ class _Transactions:
 # --- both
 
 
+@contextmanager
+def _saying_where(work: Work) -> Iterator[None]:
+    try:
+        yield
+    except RecordError as error:
+        raise BrokenAtSource(f"{work.topic}-{work.partition} is broken at the source: {error}") from error
+
+
 def _accept_loss(chunk: FetchedChunk, plan: MirrorPlan, *, is_first: bool) -> int:
     """How many offsets are lost; none if nothing was copied before: what is gone then was never asked for."""
     lost = chunk.lost
@@ -310,7 +343,7 @@ def _accept_loss(chunk: FetchedChunk, plan: MirrorPlan, *, is_first: bool) -> in
     if "ends at" in lost.why:
         raise TopicEnded(
             f"{chunk.topic}-{chunk.partition} was copied up to offset {lost.start}, but {lost.why}; "
-            "was the topic deleted and made again? Delete the copy, or mirror it under another name"
+            f"{MADE_AGAIN}"
         )
     if not plan.skip_lost:
         raise LostAtSource(

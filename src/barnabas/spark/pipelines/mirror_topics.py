@@ -11,18 +11,18 @@ Asks the admins of both clusters; decides in plain functions.  One thread.
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from barnabas.base.types import TopicPartition
+from barnabas.base.types import ZERO_UUID, TopicPartition, uuid_text
 from barnabas.client.admin import Admin
 from barnabas.client.admin_types import ConfigResource, ConfigSource, NewTopic, OffsetSpec
 from barnabas.client.errors import KafkaError, TopicExists
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.protocol.codes import ErrorCode
 from barnabas.spark.pipelines.errors import PipelineError
-from barnabas.spark.pipelines.mirror_marks import KEPT_NOTE
+from barnabas.spark.pipelines.mirror_marks import KEPT_NOTE, is_kept, kept_note
 from barnabas.spark.pipelines.mirror_settings import CONFIGS_NOT_COPIED, MirrorPlan
 
 __all__ = ["MirrorTopics", "MirroredTopic", "Way", "config_changes"]
@@ -50,6 +50,8 @@ class MirroredTopic:
     target: str
     partitions: int
     way: Way
+    id: str = ""
+    """Of the source topic, as text; empty when its cluster has none."""
 
 
 class MirrorTopics:
@@ -60,6 +62,7 @@ class MirrorTopics:
         self._source = source
         self._target = target
         self.topics: dict[str, MirroredTopic] = {}
+        self._ids: dict[str, str] = {}
         self._noted_s: dict[str, float] = {}
         self.warnings: dict[str, str] = {}
         """Topic -> why it is not quite as it should be."""
@@ -67,11 +70,9 @@ class MirrorTopics:
     def refresh(self) -> None:
         """Brings the target's topics in line with the source's.  Raises KafkaError, PipelineError."""
         plan = self._plan
-        counts = {
-            listed.name: listed.partitions
-            for listed in self._source.list_topics()
-            if plan.topics.matches(listed.name)
-        }
+        listings = [each for each in self._source.list_topics() if plan.topics.matches(each.name)]
+        counts = {each.name: each.partitions for each in listings}
+        self._ids = {each.name: uuid_text(each.id) if each.id != ZERO_UUID else "" for each in listings}
         there = {listed.name: listed.partitions for listed in self._target.list_topics()}
         configs = self._configs(self._source, counts)
         copies = {plan.target_topic(name): name for name in counts}
@@ -89,7 +90,7 @@ class MirrorTopics:
                 way = self._way(name, target, there[target], set_there.get(target, {}))
                 if way is not Way.PROMOTED:
                     self._align(target, counts[name], there[target], configs[name], set_there.get(target, {}))
-            found[name] = MirroredTopic(name, target, counts[name], way)
+            found[name] = MirroredTopic(name, target, counts[name], way, self._ids[name])
         self.topics = found
 
     def _configs(self, admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -145,6 +146,11 @@ class MirrorTopics:
         self.warnings.pop(topic.name, None)
         return True
 
+    def note(self, topic: MirroredTopic) -> None:
+        """Says anew of which topic a copy is that has no records yet."""
+        if topic.way is Way.KEPT:
+            self._note_kept(topic.name, topic.target, topic.partitions, self._plan.start)
+
     def _note_kept(self, name: str, target: str, partitions: int, start: str) -> None:
         """Says for every partition that it is a copy and where it begins (M2)."""
         starts = dict.fromkeys(range(partitions), 0)
@@ -153,7 +159,7 @@ class MirrorTopics:
             listed = self._source.list_offsets(asked, read_committed=True).check()
             starts = {tp.partition: found.offset for tp, found in listed.items()}
         marks = {
-            TopicPartition(target, number): OffsetAndMetadata(start, KEPT_NOTE)
+            TopicPartition(target, number): OffsetAndMetadata(start, kept_note(self._ids[name]))
             for number, start in starts.items()
         }
         self._target.alter_group_offsets(self._plan.group, marks).check()
@@ -165,13 +171,17 @@ class MirrorTopics:
             return
         tps = [TopicPartition(target, number) for number in range(partitions)]
         found = self._target.list_group_offsets(self._plan.group, tps).check()
-        marks = {tp: mark for tp, mark in found.items() if mark is not None}
+        marks = {tp: self._named(name, mark) for tp, mark in found.items() if mark is not None}
         if marks:
             self._target.alter_group_offsets(self._plan.group, marks).check()
             self._noted_s[target] = time.monotonic()
         else:  # it ended between making the topic and noting it
             start = self._plan.start if self._is_empty(tps) else "earliest"
             self._note_kept(name, target, partitions, start)
+
+    def _named(self, name: str, mark: OffsetAndMetadata) -> OffsetAndMetadata:
+        """The mark with the topic's id, if it comes from a time when marks had none."""
+        return replace(mark, metadata=kept_note(self._ids[name])) if mark.metadata == KEPT_NOTE else mark
 
     # --- those that are there
 
@@ -186,7 +196,7 @@ class MirrorTopics:
             return known.way
         tps = [TopicPartition(target, number) for number in range(partitions)]
         marks = [mark for mark in self._target.list_group_offsets(self._plan.group, tps).values() if mark]
-        if any(mark.metadata == KEPT_NOTE for mark in marks):
+        if any(is_kept(mark.metadata) for mark in marks):
             _log.warning("topic %s was promoted and is not mirrored any more", target)
             return Way.PROMOTED
         if marks or self._plan.offsets == "translated" or not self._is_empty(tps):

@@ -7,16 +7,16 @@ Holds an admin for each cluster; `close` it.  One thread.
 import logging
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.base.types import TopicPartition
 from barnabas.client.admin_types import OffsetSpec
 from barnabas.client.errors import KafkaError
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.spark.pipelines.mirror_groups import sync_groups
-from barnabas.spark.pipelines.mirror_marks import KEPT_NOTE, Mark
+from barnabas.spark.pipelines.mirror_marks import Mark, is_kept, topic_id_of
 from barnabas.spark.pipelines.mirror_settings import MirrorPlan
-from barnabas.spark.pipelines.mirror_task import TopicEnded, Work
+from barnabas.spark.pipelines.mirror_task import MADE_AGAIN, TopicEnded, Work, other_topic
 from barnabas.spark.pipelines.mirror_topics import MirroredTopic, MirrorTopics, Way
 from barnabas.spark.pipelines.two_clusters import TwoClusters
 
@@ -25,6 +25,13 @@ __all__ = ["MirrorUpkeep", "share"]
 _log: Final = logging.getLogger("barnabas.mirror")
 
 Ends = Mapping[TopicPartition, int]
+
+
+class _Place(NamedTuple):
+    """How far a partition was copied, and of the topic with which id."""
+
+    position: int
+    topic_id: str
 
 
 class MirrorUpkeep(TwoClusters):
@@ -81,6 +88,9 @@ class MirrorUpkeep(TwoClusters):
 
     def positions(self) -> dict[TopicPartition, int]:
         """How far each source partition was copied, by what the target says."""
+        return {tp: place.position for tp, place in self._places().items()}
+
+    def _places(self) -> "dict[TopicPartition, _Place]":
         copies = {
             TopicPartition(topic.target, number): (TopicPartition(topic.name, number), topic.way)
             for topic in self.topics.values()
@@ -92,25 +102,34 @@ class MirrorUpkeep(TwoClusters):
         marks = self._target.list_group_offsets(self.plan.group, list(copies)).succeeded
         kept = [tp for tp, (_, way) in copies.items() if way is Way.KEPT]
         ends = self._target.list_offsets(dict.fromkeys(kept, OffsetSpec.LATEST)).succeeded
-        found: dict[TopicPartition, int] = {}
+        found: dict[TopicPartition, _Place] = {}
         for copy, (tp, way) in copies.items():
             mark = marks.get(copy)
+            at, note = (mark.offset, mark.metadata) if mark is not None else (0, "")
             if way is Way.KEPT and copy in ends:
-                found[tp] = max(ends[copy].offset, mark.offset if mark is not None else 0)
-            elif mark is not None and mark.metadata != KEPT_NOTE:
-                found[tp] = mark.offset
+                found[tp] = _Place(max(ends[copy].offset, at), topic_id_of(note))
+            elif mark is not None and not is_kept(note):
+                found[tp] = _Place(at, topic_id_of(note))
         return found
 
     def check_ends(self) -> None:
-        """Raises TopicEnded when a source partition ends before what was copied of it."""
-        positions = self.positions()
-        listed = self._source.list_offsets(dict.fromkeys(positions, OffsetSpec.LATEST)).succeeded
-        for tp, position in positions.items():
+        """Raises TopicEnded when a source topic is not the one that was copied.
+
+        It has another id, or, where topics have none, a partition ends before what was copied of it.
+        """
+        places = self._places()
+        listed = self._source.list_offsets(dict.fromkeys(places, OffsetSpec.LATEST)).succeeded
+        for tp, (position, topic_id) in places.items():
             if tp in listed and listed[tp].offset < position:
                 raise TopicEnded(
                     f"{tp} was copied up to offset {position}, but ends at {listed[tp].offset} now; "
-                    "was the topic deleted and made again? Delete the copy, or mirror it under another name"
+                    f"{MADE_AGAIN}"
                 )
+            topic = self.topics[tp.topic]
+            if topic_id and topic.id and topic_id != topic.id:
+                if any(places[each].position for each in places if each.topic == tp.topic):
+                    raise TopicEnded(other_topic(tp.topic, topic_id, topic.id))
+                self._topics.note(topic)  # nothing of the one before was copied
 
     def works(self, ends: Ends) -> list[Work]:
         """What to copy to reach `ends`."""
@@ -119,7 +138,8 @@ class MirrorUpkeep(TwoClusters):
             topic = self.topics.get(tp.topic)
             if topic is not None and topic.way is not Way.PROMOTED:
                 start = self._start(tp, topic)
-                found.append(Work(*tp, end, topic.target, topic.way is Way.KEPT, start))
+                kept = topic.way is Way.KEPT
+                found.append(Work(*tp, end, topic.target, kept, start, topic_id=topic.id))
         return found
 
     def _start(self, tp: TopicPartition, topic: MirroredTopic) -> int:
@@ -128,11 +148,11 @@ class MirrorUpkeep(TwoClusters):
             return self._starts[tp]
         copy = TopicPartition(topic.target, tp.partition)
         mark = self._target.list_group_offsets(self.plan.group, [copy], require_stable=True)[copy]
-        start = mark.offset if mark is not None and mark.metadata == KEPT_NOTE else 0
+        start = mark.offset if mark is not None and is_kept(mark.metadata) else 0
         if mark is None and topic.way is Way.TRANSLATED and self.plan.start == "latest":
             start = self._source.list_offsets({tp: OffsetSpec.LATEST}, read_committed=True)[tp].offset
             first = OffsetAndMetadata(
-                *Mark(start).committed(int(time.time()))
+                *Mark(start, topic_id=topic.id).committed(int(time.time()))
             )  # or a restart would skip more
             self._target.alter_group_offsets(self.plan.group, {copy: first}).check()
         self._starts[tp] = start
