@@ -97,6 +97,7 @@ class TestOrder:
             {
                 "key": pa.array([b"\x00k", None], pa.binary()),
                 "value": pa.array([b"\xff\xfe", None], pa.binary()),
+                "headers": pa.array([[{"key": "h", "value": b"1"}, {"key": "h", "value": None}], None]),
                 "topic": ["t", "t"],
                 "partition": pa.array([0, 0], pa.int32()),
                 "offset": [4, 9],
@@ -108,9 +109,9 @@ class TestOrder:
         pq.write_table(table, tmp_path / "x.parquet")
         plan = plan_for(target, tmp_path)
         assert run(plan) == 2
-        assert [(row.key, row.value) for row in rows(target, plan.into)] == [
-            (b"\x00k", b"\xff\xfe"),
-            (None, None),
+        assert [(row.key, row.value, row.headers) for row in rows(target, plan.into)] == [
+            (b"\x00k", b"\xff\xfe", (("h", b"1"), ("h", None))),
+            (None, None, ()),
         ]
 
     def test_a_row_that_two_files_have_goes_once(self, target: Broker, tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ class Row(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass(slots=True)
@@ -259,10 +260,10 @@ class _Writer:
             copied = Copied(self._plan.into, row.partition, row.offset, row.offset)
             self._copied[row.partition] = copied
         builder = self._builders.get(row.partition)
-        if builder is None or not builder.append(row.timestamp, row.key, row.value, ()):
+        if builder is None or not builder.append(row.timestamp, row.key, row.value, row.headers):
             self._send(row.partition)
             builder = self._builders[row.partition] = BatchBuilder(_BATCH_BYTES)
-            builder.append(row.timestamp, row.key, row.value, ())
+            builder.append(row.timestamp, row.key, row.value, row.headers)
         copied.records += 1
         copied.end = row.offset + 1
         self._count += 1
@@ -332,8 +333,10 @@ def _columns(names: list[str], path: str) -> dict[str, str]:
 
 def _record(row: Mapping[str, Any], names: Names, made: set[str], partition: int, offset: int) -> Row:
     timestamp = _millis(row[names["timestamp"]])
+    headers: tuple[tuple[str, bytes | None], ...] = ()
     if "value" in row and names["offset"] == "offset":
         value = _bytes(row["value"])
+        headers = tuple((each["key"], each["value"]) for each in row.get("headers") or ())
     else:
         moment = datetime.fromtimestamp(timestamp / 1000, UTC)
         of_time = {"date": str(moment.date()), "hour": str(moment.hour)}
@@ -345,7 +348,7 @@ def _record(row: Mapping[str, Any], names: Names, made: set[str], partition: int
             and not (name in made and str(found) == of_time[name])
         }
         value = json.dumps(fields, default=_json, ensure_ascii=False, separators=(",", ":")).encode()
-    return Row(timestamp, partition, offset, _bytes(row[names["key"]]), value)
+    return Row(timestamp, partition, offset, _bytes(row[names["key"]]), value, headers)
 
 
 def _bytes(value: object) -> bytes | None:
