@@ -17,6 +17,7 @@ from barnabas.base.types import TopicPartition
 from barnabas.client.admin import Admin
 from barnabas.client.errors import KafkaError, ProducerFenced
 from barnabas.client.producer import Producer
+from barnabas.protocol.api import ApiKey
 from barnabas.spark.pipelines.mirror_marks import Mark, read_mark
 from barnabas.spark.pipelines.mirror_settings import MirrorPlan
 from barnabas.spark.pipelines.mirror_task import (
@@ -368,6 +369,68 @@ class TestBroken:
                 target.proxy.resume()
                 running.result()
         assert contents(rows(target.direct, topic)) == contents(rows(source.direct, topic))
+
+
+LOSSES = [
+    *((True, api) for api in (ApiKey.LIST_OFFSETS, ApiKey.PRODUCE)),
+    *(
+        (False, api)
+        for api in (
+            ApiKey.INIT_PRODUCER_ID,
+            ApiKey.OFFSET_FETCH,
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            ApiKey.PRODUCE,
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            ApiKey.TXN_OFFSET_COMMIT,
+            ApiKey.END_TXN,
+        )
+    ),
+]
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["txn-v1", "txn-v2"])
+def lossy(request: pytest.FixtureRequest) -> Iterator[FaultyBroker]:
+    with faulty_broker({"barnabas.transaction.version": str(request.param)}) as broker:
+        yield broker
+
+
+class TestLostAnswers:
+    """The target does what it was asked to, and nobody hears of it."""
+
+    @pytest.mark.parametrize(
+        ("kept", "api"), LOSSES, ids=lambda each: each.name if isinstance(each, ApiKey) else str(each)
+    )
+    def test_one_of_any_kind(self, source: Broker, lossy: FaultyBroker, kept: bool, api: ApiKey) -> None:
+        topic = fresh()
+        source.create_topic(topic)
+        make_copy(lossy.direct, topic, kept=kept)
+        fill(source, topic, 400, batch_size=2_000)
+        made = replace(
+            plan(source, lossy.bootstrap_servers, topic), transaction_bytes=5_000, timeout_ms=10_000
+        )
+        lossy.proxy.lose_answers(api, times=1)
+        try:
+            done = copied(made, topic, 400, kept=kept)
+        finally:
+            lossy.proxy.heal()
+        assert done.end == 400
+        assert contents(rows(lossy.direct, topic)) == contents(rows(source, topic))
+
+    def test_a_commit_that_is_never_answered_is_found_by_the_next_attempt(
+        self, source: Broker, lossy: FaultyBroker
+    ) -> None:
+        topic = fresh()
+        source.create_topic(topic)
+        make_copy(lossy.direct, topic, kept=False)
+        fill(source, topic, 100)
+        made = plan(source, lossy.bootstrap_servers, topic)
+        impatient = replace(made, target={**made.target, "max.block.ms": "300"})
+        lossy.proxy.lose_answers(ApiKey.END_TXN)
+        try:
+            assert copied(impatient, topic, 100, kept=False).end == 100
+        finally:
+            lossy.proxy.heal()
+        assert contents(rows(lossy.direct, topic)) == contents(rows(source, topic))
 
 
 def _copy_until(made: MirrorPlan, topic: str, end: int, kept: bool) -> None:

@@ -89,6 +89,7 @@ class Copied:
     start: int
     end: int
     records: int = 0
+    """As far as it is known: what an attempt wrote whose answers were lost is not counted."""
     size_bytes: int = 0
     lost: int = 0
     """Offsets that the source did not have any more."""
@@ -197,7 +198,7 @@ def _copy_runs(works: list[Work], done: list[Copied], links: MirrorLinks) -> Non
     at = [max(each.start, end) for each, end in zip(done, ends, strict=True)]
     left = [index for index, work in enumerate(works) if at[index] < work.end]
     ranges = [(works[i].topic, works[i].partition, at[i], works[i].end) for i in left]
-    sent = [replace(each) for each in done]
+    sent = [replace(each, end=max(each.end, begin)) for each, begin in zip(done, at, strict=True)]
     for chunk in links.fetcher.read(ranges, isolation="read_committed", timeout_ms=links.plan.timeout_ms):
         index = left[chunk.range_index]
         work, copied = works[index], sent[index]
