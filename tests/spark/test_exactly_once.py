@@ -14,7 +14,7 @@ from barnabas.client.bulk_produce import BulkProducer
 from barnabas.client.errors import KafkaError
 from barnabas.protocol.api import ApiKey
 from barnabas.spark import writing
-from barnabas.spark.errors import OptionError, SparkPartError
+from barnabas.spark.errors import OptionError, ReplayRefused, SparkPartError
 from barnabas.spark.exactly_once import Marker, Plan, TaskName, decide, write_exactly_once
 from barnabas.spark.sink_options import SinkOptions, parse_sink
 from tests.client._faulty import FaultyBroker, faulty_broker
@@ -78,7 +78,7 @@ class TestMarkers:
 
     @pytest.mark.parametrize("note", ["", "x", "[]", "{}", '{"q": "q", "batch": 1, "rows": 2, "sum": "z"}'])
     def test_a_note_that_is_none_of_ours_is_refused(self, note: str) -> None:
-        with pytest.raises(SparkPartError, match="names a sink that somebody else uses"):
+        with pytest.raises(ReplayRefused, match="names a sink that somebody else uses"):
             Marker.read(note)
 
     @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ class TestRepeats:
     ) -> None:
         write_exactly_once(rows_of(0, 0), options, task)
         for other in (rows_of(0, 1), rows_of(0, 0, 10), []):
-            with pytest.raises(SparkPartError, match="task 0 of batch 0 was written before, with 20 rows"):
+            with pytest.raises(ReplayRefused, match="task 0 of batch 0 was written before, with 20 rows"):
                 write_exactly_once(other, options, task)
         assert values(topics, options) == expected((0, 0))
 
@@ -122,7 +122,7 @@ class TestRepeats:
         self, topics: Topics, options: SinkOptions, task: TaskName
     ) -> None:
         write_exactly_once(rows_of(3, 0), options, replace(task, batch=3))
-        with pytest.raises(SparkPartError, match="batch 3 of the same query is written already"):
+        with pytest.raises(ReplayRefused, match="batch 3 of the same query is written already"):
             write_exactly_once(rows_of(2, 0), options, replace(task, batch=2))
         told = replace(options, rewrites_after_rollback=True)
         assert write_exactly_once(rows_of(2, 0), told, replace(task, batch=2)) == (20, False)

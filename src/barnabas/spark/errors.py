@@ -2,7 +2,8 @@
 
     SparkPartError (BarnabasError)
     ├── OptionError     an option of a reader or writer is wrong: which, why, and the way out
-    └── DataLoss        offsets that were to be read are gone: which of which partition
+    ├── DataLoss        offsets that were to be read are gone: which of which partition
+    └── ReplayRefused   a batch that is repeated does not go with what was written of it before
 
 An error raised in a Python worker reaches the user as text inside a py4j, Python or query exception, under
 a stack of both languages.  `one_sentence` finds the line that matters.
@@ -13,7 +14,7 @@ from typing import Final
 
 from barnabas.base.errors import BarnabasError, ConfigFault
 
-__all__ = ["DataLoss", "OptionError", "SparkPartError", "one_sentence"]
+__all__ = ["DataLoss", "OptionError", "ReplayRefused", "SparkPartError", "one_sentence"]
 
 
 class SparkPartError(BarnabasError):
@@ -46,6 +47,10 @@ class DataLoss(SparkPartError):
         self.partition = partition
         self.start = start
         self.end = end
+
+
+class ReplayRefused(SparkPartError):
+    """A batch does not go with what is written of its query already; only a person can mend that."""
 
 
 # The line of a raised exception at the end of a Python traceback: "package.module.Name: text".

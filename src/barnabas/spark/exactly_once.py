@@ -32,7 +32,7 @@ from barnabas.client.bulk_produce import BulkProducer
 from barnabas.client.errors import KafkaError, ProducerFenced, TransactionAborted
 from barnabas.protocol.codes import ErrorCode
 from barnabas.spark.endings import Ending
-from barnabas.spark.errors import OptionError, SparkPartError
+from barnabas.spark.errors import OptionError, ReplayRefused, SparkPartError
 from barnabas.spark.sink_options import SinkOptions
 from barnabas.spark.writing import RowWriter, Tally, lend
 
@@ -81,12 +81,12 @@ class Marker(NamedTuple):
 
     @classmethod
     def read(cls, note: str) -> "Marker":
-        """Raises SparkPartError for a note that is none of ours."""
+        """Raises ReplayRefused for a note that is none of ours."""
         try:
             found = json.loads(note)
             return cls(str(found["q"]), int(found["batch"]), int(found["rows"]), int(found["sum"], 16))
         except (ValueError, TypeError, KeyError) as error:
-            raise SparkPartError(
+            raise ReplayRefused(
                 f"the sink's group holds {note!r} where its marker should be; "
                 "the option sinkId names a sink that somebody else uses"
             ) from error
@@ -170,8 +170,8 @@ def _compare(rows: Iterable[Any], options: SinkOptions, task: TaskName, marker: 
     return tally.rows
 
 
-def _differs(task: TaskName, marker: Marker, rows: int) -> SparkPartError:
-    return SparkPartError(
+def _differs(task: TaskName, marker: Marker, rows: int) -> ReplayRefused:
+    return ReplayRefused(
         f"{task} was written before, with {marker.rows} rows, and is now given {rows} rows that are not the "
         "same: the query gives other rows to its tasks when a batch is repeated.  Leave out what depends on "
         "chance or on the cluster (round-robin repartition, rand, current time, changed options), "
@@ -179,8 +179,8 @@ def _differs(task: TaskName, marker: Marker, rows: int) -> SparkPartError:
     )
 
 
-def _rolled_back(task: TaskName, marker: Marker) -> SparkPartError:
-    return SparkPartError(
+def _rolled_back(task: TaskName, marker: Marker) -> ReplayRefused:
+    return ReplayRefused(
         f"{task} was to be written, but batch {marker.batch} of the same query is written already: the "
         "checkpoint was set back.  Restore the newer checkpoint; or set option checkpointRollback=rewrite to "
         "write these batches again"

@@ -43,6 +43,14 @@ def failed(cause: str) -> StreamingQueryException:
         (
             failed(
                 "Failed: Traceback (most recent call last):\n"
+                "barnabas.spark.errors.ReplayRefused: task 0 of batch 3 was to be written\n"
+            ),
+            "task 0 of batch 3 was to be written",
+            True,
+        ),
+        (
+            failed(
+                "Failed: Traceback (most recent call last):\n"
                 "barnabas.client.errors.NoBrokersAvailable: no broker could be reached:\n"
                 "  a:1: refused\n  b:2: unknown host\n\n\tat org.apache.spark"
             ),

@@ -14,7 +14,7 @@ from barnabas.spark.errors import one_sentence
 __all__ = ["explain", "is_final"]
 
 _FINAL_CLASSES: Final = re.compile(
-    r"\bbarnabas(?:\.\w+)+\.(?:OptionError|ColumnError|DataLoss|SpecError|ConfigFault|Misuse"
+    r"\bbarnabas(?:\.\w+)+\.(?:OptionError|ColumnError|DataLoss|ReplayRefused|SpecError|ConfigFault|Misuse"
     r"|LostAtSource|BrokenAtSource|TopicEnded)\b"
 )
 _FINAL_SPARK: Final = (
