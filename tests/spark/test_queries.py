@@ -92,6 +92,17 @@ class TestBatch:
         register(reads.spark)  # not needed where Spark finds it by itself, and no harm
         assert reads.spark.read.format("kafka").options(**reads.options()).load().count() == 30
 
+    def test_strings_have_the_bytes_of_spark_s_own_cast(self, reads: Reads) -> None:
+        reads.topics.create(reads.topic)
+        for value in (b"plain", "größer".encode(), b"bro\xffken", None):
+            reads.topics.producer.send(reads.topic, value, key=value)
+        reads.topics.producer.flush()
+        wanted = reads.batch(columns="key,value").selectExpr("cast(key as string)", "cast(value as string)")
+        found = reads.batch(columns="key,value", **{"key.format": "string", "value.format": "string"})
+        assert found.schema == wanted.schema
+        assert found.collect() == wanted.collect()
+        assert found.selectExpr("hex(value)").collect() == wanted.selectExpr("hex(value)").collect()
+
     def test_only_what_is_committed(self, reads: Reads) -> None:
         reads.topics.create(reads.topic)
         settings = {"bootstrap.servers": reads.topics.bootstrap, "transactional.id": reads.topic}

@@ -43,6 +43,16 @@ class TestSchema:
     def test_fewer_when_asked_for(self, topics: Topics) -> None:
         assert source.schema(given(topics, "t", columns="value,offset")).names == ["value", "offset"]
 
+    def test_strings_when_asked_for(self, topics: Topics) -> None:
+        found = source.schema(
+            given(
+                topics, "t", columns="key,value,topic", **{"value.format": "string", "key.format": "BINARY"}
+            )
+        )
+        assert found.simpleString() == "struct<key:binary,value:string,topic:string>"
+        with pytest.raises(OptionError, match=r"^option value\.format: 'json' is none of binary, string$"):
+            source.schema(given(topics, "t", **{"value.format": "json"}))
+
     def test_a_schema_of_the_users_own_is_refused(self, topics: Topics) -> None:
         for make in (source.batch_reader, source.stream_reader):
             with pytest.raises(OptionError, match="option schema: the columns of a topic are fixed"):

@@ -77,6 +77,8 @@ OPTIONS: Final = tuple(
         ),
         ("columns", "all", "both", "Columns wanted, separated by commas: `value,offset`; fewer are faster."),
         ("includeHeaders", "false", "both", "Add the column `headers`."),
+        ("key.format", "binary", "both", "`string`: the column `key` is a string, as `cast(key as string)`."),
+        ("value.format", "binary", "both", "`string`: likewise the column `value`."),
         (
             "queryName",
             "none",

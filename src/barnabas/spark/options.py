@@ -64,6 +64,7 @@ SPARK_OWN: Final = frozenset(
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS: Final = "headers"
+TEXTS: Final = ("key", "value")
 STRATEGIES: Final = ("assign", "subscribe", "subscribePattern")
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -171,6 +172,8 @@ class SourceOptions:
     """The kafka.* options without their prefix: settings of the client."""
     columns: tuple[str, ...]
     """Names of records.columns, in the order of the schema."""
+    text_columns: frozenset[str] = frozenset()
+    """Which of key and value come as strings."""
     selection: Selection = field(default_factory=lambda: Subscribe(()))
     starting: Bound = Edge.EARLIEST
     starting_after_last: str = "error"
@@ -225,6 +228,9 @@ def parse_source(options: Mapping[str, str], *, stream: bool | None = None) -> S
     return SourceOptions(
         client=client,
         columns=_columns(given),
+        text_columns=frozenset(
+            name for name in TEXTS if given.get(f"{name}.format", one_of("binary", "string")) == "string"
+        ),
         selection=_selection(given),
         starting=starting,
         starting_after_last=given.get("startingOffsetsByTimestampStrategy", one_of("error", "latest"))

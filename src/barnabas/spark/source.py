@@ -4,7 +4,7 @@ A reader is pickled to the executors, so it holds options only.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -30,7 +30,7 @@ from barnabas.spark.versions import new_stream_reader
 if TYPE_CHECKING:
     from barnabas.spark.stream import StreamReader
 
-__all__ = ["BatchReader", "batch_reader", "plan", "schema", "schema_of", "stream_reader"]
+__all__ = ["BatchReader", "batch_reader", "plan", "read_ranges", "schema", "schema_of", "stream_reader"]
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,8 @@ _TYPES: Final[dict[str, DataType]] = {
 
 
 def schema_of(options: SourceOptions) -> StructType:
-    return StructType([StructField(name, _TYPES[name]) for name in options.columns])
+    texts = dict.fromkeys(options.text_columns, StringType())
+    return StructType([StructField(name, texts.get(name, _TYPES[name])) for name in options.columns])
 
 
 def schema(options: Mapping[str, str]) -> StructType:
@@ -90,10 +91,27 @@ class BatchReader(DataSourceReader):
             lookup.close()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        from barnabas.spark.reading import read_task
-
         # Spark plans a read of nothing as one task without a partition.
-        return read_task(partition.ranges, self._options) if isinstance(partition, ReadTask) else iter(())
+        return read_ranges(partition.ranges, self._options) if isinstance(partition, ReadTask) else iter(())
+
+
+def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions) -> Iterator[Any]:
+    """Runs in a task: the records as Arrow batches of exactly the schema that was promised."""
+    from barnabas.spark.reading import read_task
+
+    batches = read_task(ranges, options)
+    return (_as_text(batch, options.text_columns) for batch in batches) if options.text_columns else batches
+
+
+def _as_text(batch: Any, names: Collection[str]) -> Any:
+    """The batch with these columns called strings; the bytes stay as they are, as in Spark's own cast."""
+    import pyarrow
+
+    columns = [
+        column.view(pyarrow.string()) if name in names else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def plan(options: SourceOptions, ranges: list[OffsetRange]) -> list[ReadTask]:
@@ -117,10 +135,14 @@ def batch_ranges(options: SourceOptions, lookup: Lookup) -> list[OffsetRange]:
     starts = lookup.resolve(options.starting, partitions, starting=True)
     latest = lookup.latest(partitions)
     for where, start in sorted(starts.items()):
-        if start > ends[where]:
+        if start > ends.get(where, start):
             raise SparkPartError(f"the read of {where} would start at {start}, past its end at {ends[where]}")
     inside_ends, lost_ends = clamp(ends, earliest, latest)
     inside_starts, lost_starts = clamp(starts, earliest, latest)
     for warning in report([*lost_starts, *lost_ends], fail=options.fail_on_data_loss):
         log.warning("%s", warning)
-    return [OffsetRange(*where, start, inside_ends[where]) for where, start in inside_starts.items()]
+    return [
+        OffsetRange(*where, start, inside_ends[where])
+        for where, start in inside_starts.items()
+        if where in inside_ends
+    ]

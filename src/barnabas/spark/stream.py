@@ -34,7 +34,7 @@ from barnabas.spark.offsets import (
 from barnabas.spark.options import Edge, SourceOptions
 from barnabas.spark.planning import ReadTask
 from barnabas.spark.progress import Progress, leave_name
-from barnabas.spark.source import plan
+from barnabas.spark.source import plan, read_ranges
 
 __all__ = ["StreamReader"]
 
@@ -85,12 +85,10 @@ class StreamReader(DataSourceStreamReader):
         return list(tasks)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        from barnabas.spark.reading import read_task
-
         assert isinstance(partition, ReadTask), "planned by `partitions`"
         if partition.token is not None:
             leave_name(partition.token, partition.ranges, self._options.client)
-        return read_task(partition.ranges, self._options)
+        return read_ranges(partition.ranges, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: Spark calls it late and not at all for the last batch; see T3."""
