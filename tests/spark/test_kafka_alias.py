@@ -1,6 +1,8 @@
 """The word "kafka" taken for "barnabas" in this process."""
 
+import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
@@ -58,3 +60,18 @@ def test_it_can_be_undone(kind: type) -> None:
     as_kafka(undo=True)
     as_kafka(undo=True)
     assert told(kind, "kafka") == ["kafka"]
+
+
+def test_readers_of_spark_connect_where_a_session_has_loaded_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reader:
+        def format(self, source: str) -> str:
+            return source
+
+    loaded = SimpleNamespace(DataFrameReader=Reader, DataFrameWriter=Reader)
+    monkeypatch.setitem(sys.modules, "pyspark.sql.connect.readwriter", loaded)
+    as_kafka()
+    try:
+        assert Reader().format("kafka") == "barnabas"
+    finally:
+        as_kafka(undo=True)
+    assert Reader().format("kafka") == "kafka"
