@@ -20,7 +20,7 @@ SESSION = {
     "spark.executor.memory": "512m",
     "spark.task.maxFailures": "8",
 }
-SINK = {"kafka.batch.size": "1024", "pauseMs": "30"}
+SINK = {"kafka.batch.size": "1024", "pauseMs": "80"}
 ROWS_PER_BATCH = "300"
 LOOK_S = 1
 

@@ -239,7 +239,7 @@ def test_drivers_workers_and_brokers_that_die_lose_and_double_nothing(seed: int,
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_executors_of_a_standalone_cluster_that_die_lose_and_double_nothing(
     seed: int, tmp_path: Path
 ) -> None:
