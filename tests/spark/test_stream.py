@@ -89,6 +89,16 @@ class TestPartitionsThatComeAndGo:
         assert run.batch() == [(0, 0, 2)]
         assert run.batch() is None
 
+    def test_an_end_that_a_broker_has_not_heard_of_yet_is_asked_for_again(
+        self, query: type[Run], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = query({A: (0, 5)}, startingOffsets="earliest")
+        run.batch()
+        run.cluster.logs[A] = (0, 8)
+        stale, latest = [3, 4], run.cluster.latest
+        monkeypatch.setattr(run.cluster, "latest", lambda asked: {A: stale.pop()} if stale else latest(asked))
+        assert run.batch() == [(0, 5, 8)]
+
     def test_a_topic_that_is_deleted(self, query: type[Run]) -> None:
         run = query({A: (0, 5), B: (0, 0)}, startingOffsets="earliest", failOnDataLoss="false")
         run.batch()

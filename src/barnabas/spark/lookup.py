@@ -112,6 +112,22 @@ class Lookup:
         """The end of each: of what is committed, when only that is read."""
         return self._offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
 
+    def ends(
+        self, partitions: Iterable[TopicPartition], known: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """As `latest`, but asked again while one ends before the place that is known of it.
+
+        A broker that is not the leader any more, or not long, may not know the end: that is no loss yet.
+        """
+        wanted = frozenset(partitions)
+        found = self.latest(wanted)
+        for _ in range(self._options.lookup_retries):
+            if all(found.get(where, at) >= at for where, at in known.items()):
+                break
+            time.sleep(self._options.lookup_retry_interval_ms / 1000)
+            found = self.latest(wanted)
+        return found
+
     def _offsets(self, asked: Mapping[TopicPartition, OffsetSpec | int]) -> dict[TopicPartition, int]:
         if not asked:
             return {}

@@ -141,7 +141,7 @@ class StreamReader(DataSourceStreamReader):
     def _ends(self, known: Positions) -> Positions:
         """The ends of the partitions there are now, or those fixed for Trigger.AvailableNow."""
         partitions = self._lookup.partitions(gone_is_fine=True)
-        now = self._lookup.latest(partitions)
+        now = self._lookup.ends(partitions, known)
         self._latest = now
         if not self._is_available_now:
             return now
