@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.types import TopicPartition
+from barnabas.client.admin import Admin
+from barnabas.client.errors import TopicAuthorization
 from barnabas.spark.errors import OptionError, SparkPartError
 from barnabas.spark.lookup import Lookup
 from barnabas.spark.options import AtOffsets, AtTime, AtTimes, Edge, parse_source
@@ -173,9 +175,15 @@ def test_nobody_there_is_one_sentence() -> None:
         asked.partitions()
 
 
-def test_a_refusal_is_not_taken_for_silence(topics: Topics) -> None:
+def test_a_refusal_is_not_taken_for_silence(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(admin: Admin, names: object) -> None:
+        raise TopicAuthorization("topic 'secret': not yours")
+
+    monkeypatch.setattr(Admin, "describe_topics", refuse)
     with (
-        lookup(topics, subscribe="a topic") as asked,
-        pytest.raises(SparkPartError, match=r"^the cluster at \S+ refuses to answer: topic 'a topic': "),
+        lookup(topics, subscribe="secret") as asked,
+        pytest.raises(
+            SparkPartError, match=r"^the cluster at \S+ refuses to answer: topic 'secret': not yours"
+        ),
     ):
         asked.partitions()

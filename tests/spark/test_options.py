@@ -100,6 +100,11 @@ class TestSelection:
         assert said.startswith("option assign: ")
         assert 'expected e.g. {"topicA":[0,1],"topicB":[0,1]}' in said
 
+    def test_names_that_no_topic_can_have(self) -> None:
+        wrong = "'ordérs' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+        assert refusal(subscribe="orders, ordérs") == f"option subscribe: {wrong}"
+        assert refusal(without="subscribe", assign='{"ordérs": [0]}') == f"option assign: {wrong}"
+
     def test_empty_ones(self) -> None:
         assert refusal(subscribe=" , ") == "option subscribe: no topics are named"
         said = refusal(without="subscribe", subscribePattern=" ")

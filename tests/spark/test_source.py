@@ -3,6 +3,7 @@
 import json
 import pickle
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 
 import pytest
 from pyspark.sql.datasource import InputPartition
@@ -127,12 +128,30 @@ class TestPlanning:
 
         topics.create(topic)
         options = parse_source(given(topics, topic), stream=False)
-        lookup = Busy(options)
-        try:
+        with closing(Busy(options)) as lookup:
             (found,) = source.batch_ranges(options, lookup)
-        finally:
-            lookup.close()
         assert (found.start, found.end) == (0, 1)
+
+    def test_a_topic_that_is_deleted_meanwhile_is_named(self, topics: Topics, topic: str) -> None:
+        class Vanishing(Lookup):
+            """A topic that is gone when its ends are asked for."""
+
+            def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+                return {}
+
+        topics.create(topic)
+        topics.fill(topic, 5)
+        start = {"startingOffsets": json.dumps({topic: {"0": 2}})}
+        for fail in ("true", "false"):
+            options = parse_source(given(topics, topic, failOnDataLoss=fail, **start), stream=False)
+            with closing(Vanishing(options)) as lookup:
+                if fail == "false":
+                    assert source.batch_ranges(options, lookup) == []
+                    continue
+                with pytest.raises(
+                    DataLoss, match=f"offsets from 2 on of {topic}-0 are lost: the partition is"
+                ):
+                    source.batch_ranges(options, lookup)
 
     def test_a_reader_travels(self, topics: Topics, topic: str) -> None:
         topics.create(topic)

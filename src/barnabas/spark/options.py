@@ -12,7 +12,7 @@ Names come in any case (Spark hands them over in lower case) and are spelled rig
 
 import difflib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeVar
@@ -21,6 +21,7 @@ from barnabas.base.config import ConfigTable
 from barnabas.base.errors import ConfigFault
 from barnabas.base.types import TopicPartition
 from barnabas.client.config import CONSUMER, PRODUCER, parse
+from barnabas.metadata.names import topic_name_fault
 from barnabas.spark.durations import parse_duration_ms
 from barnabas.spark.errors import OptionError
 from barnabas.spark.option_table import OPTIONS
@@ -365,6 +366,7 @@ def _assign(text: str) -> Assign:
         partitions += [TopicPartition(topic, number) for number in numbers]
     if not partitions:
         raise ValueError(f"no partitions are named, {example}")
+    _check_names(found)
     return Assign(tuple(sorted(set(partitions))))
 
 
@@ -372,7 +374,15 @@ def _subscribe(text: str) -> Subscribe:
     topics = tuple(dict.fromkeys(name for each in text.split(",") if (name := each.strip())))
     if not topics:
         raise ValueError("no topics are named")
+    _check_names(topics)
     return Subscribe(topics)
+
+
+def _check_names(topics: Iterable[str]) -> None:
+    """Raises ValueError for a name that no topic can have."""
+    for topic in topics:
+        if (fault := topic_name_fault(topic)) is not None:
+            raise ValueError(fault)
 
 
 def _bound(given: _Given, side: str, default: Edge) -> Bound:
