@@ -14,7 +14,7 @@ Needs no producer id and no transaction: an append names the log end it was made
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -63,9 +63,15 @@ class RunSender:
     def log_end(self, topic: str, partition: int) -> int:
         """Where the partition ends: the first offset that is not there for sure.  Raises KafkaError."""
         tp = TopicPartition(topic, partition)
-        found = self._thread.call(list_offsets(self._cluster, {tp: LATEST}, timeout_ms=self._timeout_ms))
-        self._thread.call(self._track(topic))
-        return found[tp].offset
+        return self.log_ends([tp])[tp]
+
+    def log_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """As `log_end`, of several at once."""
+        wanted = dict.fromkeys(partitions, LATEST)
+        found = self._thread.call(list_offsets(self._cluster, wanted, timeout_ms=self._timeout_ms))
+        for topic in {tp.topic for tp in wanted}:
+            self._thread.call(self._track(topic))
+        return {tp: at.offset for tp, at in found.items()}
 
     def append(self, topic: str, partition: int, batches: Sequence[memoryview], *, log_end: int) -> None:
         """Sends whole batches that belong behind `log_end`; their memory must stay as it is until `flush`.

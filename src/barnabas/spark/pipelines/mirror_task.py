@@ -177,10 +177,6 @@ def copy(works: Iterable[Work], links: MirrorLinks) -> list[Copied]:
 def copy_kept(works: list[Work], links: MirrorLinks) -> list[Copied]:
     """Copies partitions whose targets keep offsets, side by side."""
     done: list[Copied] = []
-    for work in works:
-        end = links.sender.log_end(work.target, work.partition)
-        at = max(end, work.start)
-        done.append(Copied(work.topic, work.partition, at, at))
 
     def attempt() -> None:
         try:
@@ -194,11 +190,16 @@ def copy_kept(works: list[Work], links: MirrorLinks) -> list[Copied]:
 
 def _copy_runs(works: list[Work], done: list[Copied], links: MirrorLinks) -> None:
     sender = links.sender
-    ends = [sender.log_end(work.target, work.partition) for work in works]
-    at = [max(each.start, end) for each, end in zip(done, ends, strict=True)]
+    found = sender.log_ends(TopicPartition(work.target, work.partition) for work in works)
+    ends = [found[TopicPartition(work.target, work.partition)] for work in works]
+    at = [max(work.start, end) for work, end in zip(works, ends, strict=True)]
+    if not done:  # the first attempt
+        done += [Copied(work.topic, work.partition, at[index], at[index]) for index, work in enumerate(works)]
+    for each, begin in zip(done, at, strict=True):
+        each.end = max(each.end, begin)  # what an attempt before this one wrote: it got on
     left = [index for index, work in enumerate(works) if at[index] < work.end]
     ranges = [(works[i].topic, works[i].partition, at[i], works[i].end) for i in left]
-    sent = [replace(each, end=max(each.end, begin)) for each, begin in zip(done, at, strict=True)]
+    sent = [replace(each) for each in done]
     for chunk in links.fetcher.read(ranges, isolation="read_committed", timeout_ms=links.plan.timeout_ms):
         index = left[chunk.range_index]
         work, copied = works[index], sent[index]
