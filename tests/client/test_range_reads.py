@@ -275,6 +275,19 @@ class TestErrors:
 
         asyncio.run(main())
 
+    def test_a_fault_of_our_own_is_raised_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken(reads: RangeReads, *_: object) -> None:
+            raise AssertionError("this cannot be")
+
+        monkeypatch.setattr(RangeReads, "_add", broken)
+
+        async def main() -> None:
+            async with LogBroker(script_of([b"a"])) as broker, reading(broker, 0, 1) as reads:
+                with pytest.raises(AssertionError, match="this cannot be"):
+                    await take_all(reads)
+
+        asyncio.run(main())
+
     def test_a_cut_batch_is_asked_for_again_with_more_room(self) -> None:
         async def main() -> None:
             script = script_of([b"a" * 100])

@@ -35,7 +35,6 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas.records.batch import MAGIC, iter_batches
-from barnabas.records.errors import RecordError
 from barnabas.records.legacy import magic_of
 
 __all__ = ["FetchedChunk", "Habits", "Lost", "RangeLike", "RangeReads"]
@@ -140,7 +139,7 @@ class RangeReads:
         self._fetching: dict[int, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         self._run_task: asyncio.Task[None] | None = None
-        self._failure: KafkaError | RecordError | None = None
+        self._failure: Exception | None = None
         self._added_bytes = 0  # written by the loop only
         self._used_bytes = 0  # written by the taking side only
         self._wants_room = False
@@ -199,11 +198,11 @@ class RangeReads:
                         await self._wake.wait()
                 except TimeoutError:
                     pass
-        except (KafkaError, RecordError) as error:
-            self.queue.put(error)
         except asyncio.CancelledError:
             self.queue.put(ClientClosed("the bulk fetcher was closed during a read"))
             raise
+        except Exception as error:  # whoever takes raises it, also what is our own fault
+            self.queue.put(error)
         else:
             self.queue.put(None)
 
@@ -271,14 +270,14 @@ class RangeReads:
     async def _fetch_from(self, node: int, readings: list[_Reading]) -> None:
         try:
             await self._fetch(node, readings)
-        except RecordError as error:
-            self._failure = error
         except KafkaError as error:
             _log.debug("bulk fetch from broker %d: %s", node, error)
             if not error.retriable:
                 self._failure = error
             self._cluster.want_refresh()
             self._put_off(readings, str(error))
+        except Exception as error:  # bytes that are no batches, or our own fault: nothing that passes
+            self._failure = error
         finally:
             del self._fetching[node]
             for reading in readings:
