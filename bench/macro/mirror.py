@@ -1,6 +1,8 @@
 """A mirror between two brokers, beside the bare copy of as many bytes through sockets.
 
-    python -m bench.macro.mirror [--megabytes N] [--rounds N] [--through loop|spark] [--only TEXT]
+    python -m bench.macro.mirror [--megabytes N] [--rounds N] [--only TEXT] [--through WHAT]...
+
+WHAT is loop (the default), spark or mirrormaker.
 
 Two Barnabas brokers as processes of their own, and the copier: all on the same cores, as is the floor: a
 process that sends, this one that receives and sends on, a process that receives.  No broker can be copied
@@ -9,7 +11,8 @@ is in the page cache; the first round warms up; medians are printed.
 
 Through the loop, the copier is this process.  Through Spark it is a pipeline in local[2], the session warm:
 `MB/s` is then from the start of the query to its end, checkpoint and all, and `in batches` leaves out what
-comes before the batches and behind them.
+comes before the batches and behind them.  MirrorMaker 2 starts anew for each round, and is timed from its
+first records on.
 """
 
 import argparse
@@ -17,11 +20,13 @@ import multiprocessing
 import os
 import socket
 import statistics
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from barnabas.client.admin import Admin
 from barnabas.client.bulk_produce import BulkProducer
@@ -32,13 +37,12 @@ from barnabas.spark.pipelines.mirror import MirrorJob, start
 from barnabas.spark.pipelines.mirror_settings import MirrorPlan, names_of
 from barnabas.spark.pipelines.mirror_task import MirrorLinks, Work, copy
 from barnabas.spark.pipelines.spec import Pipeline
+from bench import _mirror_maker
 from bench._brokers import Server, cpu_seconds, running
 from bench._spark import cpu_of_tree
 
 PARTITIONS = 4
 MASTER = "local[2,4]"
-WAYS = ("kept", "translated")
-AIM_MB_S = 300
 MB = 1e6
 SHAPES = {
     "16-KB batches of 100-B records": (150, 100),
@@ -84,14 +88,21 @@ def mirrored(source: Server, target: Server, topic: str, records: int, *, kept: 
     return took
 
 
+class Timing(NamedTuple):
+    """Of one whole copy: seconds, CPU seconds of the copier, and seconds in batches where there are any."""
+
+    took_s: float
+    cpu_s: float
+    batches_s: float | None = None
+
+
 class Loop:
     """The copying loop in this process."""
 
-    times = ()
+    ways = ("kept", "translated")
 
-    def copy(self, source: Server, target: Server, topic: str, records: int, kept: bool) -> list[float]:
-        """Seconds, and CPU seconds of the copier."""
-        return list(mirrored(source, target, topic, records, kept=kept))
+    def copy(self, source: Server, target: Server, topic: str, records: int, way: str) -> Timing:
+        return Timing(*mirrored(source, target, topic, records, kept=way == "kept"))
 
     def close(self) -> None:
         """Nothing is left."""
@@ -100,13 +111,13 @@ class Loop:
 class ThroughSpark:
     """The pipeline, in a session that stays warm; how long its batches took is told too."""
 
-    times = ("in batches",)
+    ways = ("kept", "translated")
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._spark = open_session("mirror", MASTER, None, {}, folder / "spark.log")
 
-    def copy(self, source: Server, target: Server, topic: str, records: int, kept: bool) -> list[float]:
+    def copy(self, source: Server, target: Server, topic: str, records: int, way: str) -> Timing:
         name = f"copy{time.monotonic_ns()}"
         plan = MirrorPlan(
             {"bootstrap.servers": source.bootstrap_servers},
@@ -114,7 +125,7 @@ class ThroughSpark:
             names_of([topic]),
             group=f"mirror:{name}",
             prefix=f"{name}.",
-            offsets="kept" if kept else "translated",
+            offsets="kept" if way == "kept" else "translated",
         )
         run = Run(self._spark.newSession(), f"{self._folder}/{name}", once=True)
         brokers = cpu_seconds(source.pid) + cpu_seconds(target.pid)
@@ -129,10 +140,38 @@ class ThroughSpark:
         assert sum(each.rows_in for each in reports) == records * PARTITIONS, reports
         with Admin(plan.target) as admin:
             admin.delete_topics([plan.target_topic(topic)]).check()
-        return [took, spent, sum(each.batch_ms for each in reports if each.rows_in) / 1000]
+        return Timing(took, spent, sum(each.batch_ms for each in reports if each.rows_in) / 1000)
 
     def close(self) -> None:
         close_session(self._spark)
+
+
+class MirrorMaker:
+    """Kafka's own."""
+
+    ways = ("at least once",)
+
+    def copy(self, source: Server, target: Server, topic: str, records: int, way: str) -> Timing:
+        share, took, cpu = _mirror_maker.mirror(source, target, topic, PARTITIONS, records)
+        return Timing(took / share, cpu / share)
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+Copier = Loop | ThroughSpark | MirrorMaker
+
+
+def opened(through: str, folder: Path) -> Copier:
+    match through:
+        case "spark":
+            return ThroughSpark(folder)
+        case "mirrormaker":
+            if (reason := _mirror_maker.why_missing()) is not None:
+                sys.exit(reason)
+            return MirrorMaker()
+        case _:
+            return Loop()
 
 
 def _send(port: int, size: int) -> None:
@@ -182,60 +221,71 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--megabytes", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--through", choices=("loop", "spark"), default="loop")
-    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--through", choices=("loop", "spark", "mirrormaker"), action="append")
+    parser.add_argument("--only", default="", help="rows whose batches and way contain this")
     options = parser.parse_args()
     bare = statistics.median(floor(int(options.megabytes * MB)) for _ in range(options.rounds))
     bare_rate = options.megabytes / bare
     print(f"bare copy through sockets: {bare_rate:,.0f} MB/s\n")
+    print("| batches | through | way | MB/s | in batches | of the bare copy | CPU-s/GB copier | brokers |")
+    print("|---|---|---|---:|---:|---:|---:|---:|")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="barnabas-bench-")))
         source = stack.enter_context(running(["barnabas"]))["barnabas"]
         target = stack.enter_context(running(["barnabas"]))["barnabas"]
-        copier = ThroughSpark(folder) if options.through == "spark" else Loop()
-        stack.callback(copier.close)
-        rates = ["MB/s", *copier.times]
-        rest = "of the bare copy | CPU-s/GB copier | brokers | aim MB/s"
-        print(f"| batches | way | {' | '.join(rates)} | {rest} |")
-        print("|---|---|" + "---:|" * (len(rates) + 4))
+        copiers = {name: opened(name, folder) for name in options.through or ["loop"]}
+        for copier in copiers.values():
+            stack.callback(copier.close)
         for shape, (records, value_bytes) in SHAPES.items():
-            ways = [way for way in WAYS if options.only in f"{shape}, {way}"]
-            if not ways:
-                continue
+            rows = [
+                (name, way)
+                for name, copier in copiers.items()
+                for way in copier.ways
+                if options.only in f"{shape}, {way}"
+            ]
             topic = "t" + shape.split("-")[0]
-            size = fill(source, topic, records, value_bytes, options.megabytes)
-            for way in ways:
-                cells = measured(copier, source, target, topic, size, options.rounds, kept=way == "kept")
-                *shown, cpu, brokers = cells
-                print(
-                    f"| {shape} | {way} | {' | '.join(f'{rate:,.0f}' for rate in shown)} "
-                    f"| {shown[0] / bare_rate:.2f} | {cpu:.2f} | {brokers:.2f} | {AIM_MB_S} |",
-                    flush=True,
-                )
-            with Admin({"bootstrap.servers": source.bootstrap_servers}) as admin:
-                admin.delete_topics([topic]).check()
+            size = fill(source, topic, records, value_bytes, options.megabytes) if rows else 0
+            for name, way in rows:
+                timings = measured(copiers[name], source, target, topic, size, options.rounds, way)
+                print(f"| {shape} | {name} | {way} | {_cells(timings, bare_rate)} |", flush=True)
+            if rows:
+                with Admin({"bootstrap.servers": source.bootstrap_servers}) as admin:
+                    admin.delete_topics([topic]).check()
+
+
+class Rates(NamedTuple):
+    """MB/s, and CPU seconds a GB."""
+
+    whole: float
+    batches: float | None
+    copier: float
+    brokers: float
+
+
+def _cells(rates: Rates, bare_rate: float) -> str:
+    batches = "" if rates.batches is None else f"{rates.batches:,.0f}"
+    share = rates.whole / bare_rate
+    return f"{rates.whole:,.0f} | {batches} | {share:.2f} | {rates.copier:.2f} | {rates.brokers:.2f}"
 
 
 def measured(
-    copier: Loop | ThroughSpark,
-    source: Server,
-    target: Server,
-    topic: str,
-    size: int,
-    rounds: int,
-    *,
-    kept: bool,
-) -> list[float]:
-    """Rates in MB/s, then CPU seconds a GB of copier and brokers: medians without the first round."""
+    copier: Copier, source: Server, target: Server, topic: str, size: int, rounds: int, way: str
+) -> Rates:
+    """Medians without the first round."""
     with Admin({"bootstrap.servers": source.bootstrap_servers}) as admin:
         records = _end(admin, topic)
-    rows = []
+    timings, brokers = [], []
     for _ in range(rounds + 1):
         before = cpu_seconds(source.pid) + cpu_seconds(target.pid)
-        took, cpu, *times = copier.copy(source, target, topic, records, kept)
-        brokers = cpu_seconds(source.pid) + cpu_seconds(target.pid) - before
-        rows.append([*(size / MB / each for each in (took, *times)), cpu * 1e9 / size, brokers * 1e9 / size])
-    return [statistics.median(column) for column in zip(*rows[1:], strict=True)]
+        timings.append(copier.copy(source, target, topic, records, way))
+        brokers.append(cpu_seconds(source.pid) + cpu_seconds(target.pid) - before)
+    in_batches = [each.batches_s for each in timings[1:] if each.batches_s is not None]
+    return Rates(
+        size / MB / statistics.median(each.took_s for each in timings[1:]),
+        size / MB / statistics.median(in_batches) if in_batches else None,
+        statistics.median(each.cpu_s for each in timings[1:]) * 1e9 / size,
+        statistics.median(brokers[1:]) * 1e9 / size,
+    )
 
 
 def _end(admin: Admin, topic: str) -> int:
