@@ -24,6 +24,9 @@ class TestSettings:
             assert RAW not in session_settings(place)
             assert session_settings(place)["spark.python.unix.domain.socket.enabled"] == "true"
 
+    def test_streams_give_a_repeated_batch_the_same_tasks(self) -> None:
+        assert session_settings()["spark.sql.adaptive.streaming.stateless.enabled"] == "false"
+
 
 class TestLock:
     def test_one_process_may_take_it_again(self, tmp_path: Path) -> None:

@@ -42,6 +42,9 @@ _ALWAYS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.sql.session.timeZone": "UTC",
+    # Which rows a task gets must not hang on how large shuffled blocks happen to be: a repeated batch would
+    # differ, and what its tasks wrote before would not be found (see exactly_once).
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
 }
 _WORKER_SCRIPT: Final = """#!/bin/sh
 set -f  # no file names for a * in the path
