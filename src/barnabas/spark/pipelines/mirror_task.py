@@ -29,7 +29,7 @@ from barnabas.client.run_sender import RunSender
 from barnabas.protocol.codes import ErrorCode
 from barnabas.records.errors import RecordError
 from barnabas.spark.errors import SparkPartError
-from barnabas.spark.pipelines.mirror_batches import Piece, kept_run, pieces
+from barnabas.spark.pipelines.mirror_batches import kept_run, pieces
 from barnabas.spark.pipelines.mirror_marks import Mark, read_mark
 from barnabas.spark.pipelines.mirror_settings import MirrorPlan
 
@@ -250,6 +250,14 @@ def copy_translated(work: Work, links: MirrorLinks) -> Copied:
     return done
 
 
+class _Sent(NamedTuple):
+    """What the map of offsets needs to know of a piece."""
+
+    source: int
+    records: int
+    is_dense: bool
+
+
 class _Transactions:
     """One partition's way through its producer, from the mark it finds to the end."""
 
@@ -258,7 +266,7 @@ class _Transactions:
         self._done = done
         self._producer = producer
         self._links = links
-        self._sent: list[tuple[Piece, ReadyBatch]] = []
+        self._sent: list[tuple[_Sent, ReadyBatch]] = []
         self._bytes = 0
         self._is_open = False
         found = producer.committed(links.plan.group, work.target, work.partition)
@@ -302,24 +310,26 @@ class _Transactions:
             with _saying_where(work):
                 for piece in pieces(chunk, mark.position, work.limit):
                     self._bytes += len(piece.data)
-                    self._sent.append((piece, self._producer.send(work.target, work.partition, piece.data)))
+                    ready = self._producer.send(work.target, work.partition, piece.data)
+                    # Without its bytes: their memory serves the next pieces as soon as they are written.
+                    self._sent.append((_Sent(piece.source, piece.records, piece.is_dense), ready))
                     mark.position = piece.next_offset
         mark.position = max(mark.position, chunk.next_offset)
 
     def _commit(self) -> None:
         work, mark, done = self._work, self._mark, self._done
         self._producer.flush()
-        for piece, batch in self._sent:
-            if piece.is_dense and batch.base_offset >= 0:
-                mark.offsets.add(piece.source, batch.base_offset, piece.records)
+        for sent, batch in self._sent:
+            if sent.is_dense and batch.base_offset >= 0:
+                mark.offsets.add(sent.source, batch.base_offset, sent.records)
             elif batch.base_offset >= 0:
-                mark.offsets.add_loose(piece.source, batch.base_offset)
+                mark.offsets.add_loose(sent.source, batch.base_offset)
             else:
-                mark.offsets.add_unknown(piece.source)
+                mark.offsets.add_unknown(sent.source)
         tp = TopicPartition(work.target, work.partition)
         self._producer.send_offsets(self._links.plan.group, {tp: mark.committed(int(time.time()))})
         self._producer.commit()
-        done.records += sum(piece.records for piece, _ in self._sent)
+        done.records += sum(sent.records for sent, _ in self._sent)
         done.size_bytes += self._bytes
         done.end = mark.position
         self._sent, self._bytes, self._is_open = [], 0, False
