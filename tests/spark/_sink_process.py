@@ -54,13 +54,8 @@ class SinkProcess:
         return [pid for pid in _below(os.getpid()) if b"CoarseGrainedExecutorBackend" in _command(pid)]
 
     def python_workers(self) -> list[int]:
-        """The processes that run tasks in Python, below the daemon that each JVM has for them."""
-        found = []
-        for jvm in (self._process.pid, *self.executors()):
-            for daemon in _below(jvm):
-                if b"pyspark.daemon\0pyspark.worker" in _command(daemon):
-                    found += [child for child in _children(daemon) if child not in found]
-        return [pid for pid in found if not _children(pid)]
+        """The processes that run tasks in Python."""
+        return python_workers_of(self._process.pid, *self.executors())
 
 
 @contextlib.contextmanager
@@ -72,10 +67,27 @@ def sink_process(arguments: Sequence[str], log: IO[str]) -> Iterator[SinkProcess
         process.kill()
 
 
-def kill_one(pids: Sequence[int], choose: int) -> None:
-    """kill -9 of one of some processes, of which there must be one; it may just have ended by itself."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pids[choose % len(pids)], signal.SIGKILL)
+def python_workers_of(*drivers: int) -> list[int]:
+    """What runs Python for some drivers or executors: below the daemon that each JVM has for that."""
+    found: list[int] = []
+    for driver in drivers:
+        for daemon in _below(driver):
+            if b"pyspark.daemon\0pyspark.worker" in _command(daemon):
+                found += [child for child in _children(daemon) if child not in found]
+    return [pid for pid in found if not _children(pid)]
+
+
+def kill_one(find: Callable[[], list[int]], choose: int) -> None:
+    """kill -9 of one of the processes that are found, as soon as there are any."""
+
+    def kill() -> bool:
+        pids = find()
+        if pids:
+            with contextlib.suppress(ProcessLookupError):  # it may just have ended by itself
+                os.kill(pids[choose % len(pids)], signal.SIGKILL)
+        return bool(pids)
+
+    eventually(kill, "there is nothing to kill")
 
 
 def wait_until(holds: Callable[[], bool], process: SinkProcess) -> None:

@@ -100,9 +100,9 @@ class Copying:
                 driver.kill()
                 self._driver = None
             case Victim.EXECUTOR:
-                kill_one(driver.executors(), choice)
+                kill_one(driver.executors, choice)
             case Victim.PYTHON_WORKER:
-                kill_one(driver.python_workers(), choice)
+                kill_one(driver.python_workers, choice)
             case Victim.BROKER:
                 self._server.kill()
                 self._server.start()
