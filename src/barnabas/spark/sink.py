@@ -97,7 +97,7 @@ class BatchSink(DataSourceArrowWriter):
 
 
 def stream_writer(options: Mapping[str, str], schema: "StructType", overwrite: bool) -> StreamSink:
-    """The writer of a query; every output mode appends, as with Spark's own connector."""
+    """The writer of a query; every output mode that Spark lets through appends, as in its own connector."""
     parsed = parse_sink(options)
     check_columns(schema, parsed)
     return StreamSink(prepare(parsed))
