@@ -2,9 +2,11 @@
 
 import json
 import pickle
+from collections.abc import Iterable
 
 import pytest
 
+from barnabas.base.types import TopicPartition
 from barnabas.spark.errors import DataLoss
 from barnabas.spark.planning import OffsetRange
 from tests.spark._stream_kit import A, B, LimitedRun, PlainRun, Run
@@ -50,6 +52,20 @@ class TestStarting:
         assert run.batch() == [(0, 5, 9)]
         run = query({A: (5, 9)}, startingOffsets='{"t":{"0":100}}', failOnDataLoss="false")
         assert run.batch() == []
+
+    def test_records_that_age_out_while_the_start_is_looked_up_are_no_loss(
+        self, query: type[Run], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = query({A: (2, 9)}, startingOffsets='{"t":{"0":-2}}')
+        earliest = run.cluster.earliest
+
+        def aging(partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+            found = earliest(partitions)
+            run.cluster.logs[A] = (run.cluster.logs[A][0] + 1, 9)
+            return found
+
+        monkeypatch.setattr(run.cluster, "earliest", aging)
+        assert run.reader.initialOffset()["t"] == {"0": 3}
 
 
 class TestPartitionsThatComeAndGo:

@@ -126,10 +126,12 @@ class StreamReader(DataSourceStreamReader):
     def _starting_positions(self) -> Positions:
         partitions = self._lookup.partitions()
         bound = self._options.starting
-        found = self._lookup.resolve(bound, partitions, starting=True)
         if isinstance(bound, Edge):
-            return found
-        inside, losses = clamp(found, self._lookup.earliest(partitions), self._lookup.latest(partitions))
+            return self._lookup.resolve(bound, partitions, starting=True)
+        # The log grows and ages meanwhile: what is looked up in between lies inside of its bounds.
+        earliest = self._lookup.earliest(partitions)
+        found = self._lookup.resolve(bound, partitions, starting=True)
+        inside, losses = clamp(found, earliest, self._lookup.latest(partitions))
         for warning in report(losses, fail=self._options.fail_on_data_loss):
             log.warning("%s", warning)
         return inside
