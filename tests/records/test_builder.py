@@ -63,6 +63,14 @@ class TestTheSizeLimit:
         assert size == len(builder.build())
         assert builder.size_bytes == HEADER_BYTES
 
+    def test_a_batch_that_is_sealed_later_lacks_only_its_crc(self) -> None:
+        builder = BatchBuilder(10_000)
+        builder.append(*ROWS[0])
+        data = builder.build(seal=False)
+        assert RecordBatch(memoryview(data)).crc == 0
+        seal_batch(data, 0, len(data))
+        assert data == build_batch(ROWS[:1])
+
     def test_the_last_byte_can_be_used(self) -> None:
         size = len(build_batch(ROWS[:2]))
         for limit, fits in [(size, True), (size - 1, False)]:

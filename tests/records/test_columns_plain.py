@@ -274,6 +274,48 @@ class TestBuildingFromColumns:
         expected = kernel.encode([(50, b"a", b"b", ()), (40, None, b"c", ()), (60, None, None, ())])
         assert builder.take() == expected
 
+    @both
+    @given(st.data(), rows())
+    def test_rows_come_in_the_order_that_is_given(
+        self, kernel: Kernel, data: st.DataObject, rows: list[Row]
+    ) -> None:
+        numbers = data.draw(st.permutations(range(len(rows))))
+        start = data.draw(st.integers(0, len(rows)))
+        stop = data.draw(st.integers(start, len(rows)))
+        builder = kernel.PayloadBuilder(2**31 - 1)
+        taken = builder.append_columns(
+            start,
+            stop,
+            0,
+            TimeColumn(None, pack(f"<{len(rows)}q", *(row[0] for row in rows)), len(rows)),
+            arrow_layout([row[1] for row in rows], wide=False, before=0),
+            arrow_layout([row[2] for row in rows], wide=False, before=0),
+            header_layout(rows, wide=False, before=0),
+            pack(f"<{len(rows)}i", *numbers),
+        )
+        assert taken == stop - start
+        assert builder.take() == kernel.encode([rows[number] for number in numbers[start:stop]])
+
+    @both
+    @pytest.mark.parametrize(
+        ("order", "text"),
+        [
+            (pack("<2i", 0, 2), "row 2 is in the order, of 2 rows"),
+            (pack("<2i", 0, -1), "row -1 is in the order, of 2 rows"),
+            (pack("<i", 0), "the places of a column take 8 bytes, 4 are there"),
+            (pack("<2ib", 0, 2, 0), "row 2 is in the order, of 2 rows"),
+            (pack("<3i", 0, 1, 2), "the offsets of a column take 16 bytes, 12 are there"),
+        ],
+    )
+    def test_an_order_names_rows_that_are_there(self, kernel: Kernel, order: bytes, text: str) -> None:
+        builder = kernel.PayloadBuilder(1000)
+        builder.append(1, b"a", b"b")
+        keys = arrow_layout([b"c", b"d"], wide=False, before=0)
+        with pytest.raises(Misuse) as caught:
+            builder.append_columns(0, 2, 0, None, keys, None, None, order)
+        assert str(caught.value) == text
+        assert builder.take() == kernel.encode([(1, b"a", b"b", ())])
+
     OUTSIDE = "row 0: its offsets lie outside the data"
     BAD: ClassVar = [
         ({"keys": column(0, 5)}, OUTSIDE),

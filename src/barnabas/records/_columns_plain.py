@@ -42,6 +42,7 @@ __all__ = [
     "held_headers",
     "held_times",
     "mended_text",
+    "numbers_of",
     "read_binary",
     "read_header_pairs",
     "read_time",
@@ -138,6 +139,12 @@ def held_times(column: TimeColumn | None, stop: int) -> TimeColumn | None:
     return column._replace(
         validity=validity, data=_part(column.data, 8 * (column.start + stop), "timestamps")
     )
+
+
+def numbers_of(order: Any, stop: int) -> memoryview:
+    """The numbers of rows, of which there are `stop` or more."""
+    view = _part(order, 4 * stop, "places")
+    return view[: len(view) // 4 * 4].cast("i")
 
 
 def held_binary(column: BinaryColumn | None, stop: int) -> BinaryColumn | None:

@@ -103,6 +103,15 @@ cdef struct TimeInput:
     int64_t otherwise
 
 
+cdef struct RowInput:  # the columns of records, and the order to take their rows in
+    TimeInput time
+    BinaryInput key
+    BinaryInput value
+    HeaderInput header
+    const uint8_t* order  # numbers of rows, int32; NULL for the order they are in
+    int64_t count  # rows of the columns, as far as they are known to go
+
+
 cdef inline bint is_null(const uint8_t* validity, int64_t at) noexcept nogil:
     return validity != NULL and not (validity[at >> 3] >> (at & 7)) & 1
 
@@ -173,10 +182,40 @@ cdef int64_t headers_size(const HeaderInput* headers, int64_t first, int64_t las
     return size
 
 
+cdef inline int64_t row_at(const RowInput* rows, int64_t at) noexcept nogil:
+    cdef int32_t row
+    if rows.order == NULL:
+        return at
+    memcpy(&row, rows.order + 4 * at, 4)
+    return row
+
+
+cdef int64_t body_size(const RowInput* rows, int64_t row, int64_t place, int64_t timestamp_delta) noexcept nogil:
+    """Bytes of a record behind its length, or what is wrong with it."""
+    cdef Bytes part
+    cdef int64_t first, last, more
+    cdef int64_t body = 1 + varint_size(zigzag(timestamp_delta)) + varint_size(<uint64_t>place << 1)
+    if read_input(&rows.key, row, &part):
+        return OUTSIDE
+    body += sized_size(part.size)
+    if read_input(&rows.value, row, &part):
+        return OUTSIDE
+    body += sized_size(part.size)
+    if read_header_range(&rows.header, row, &first, &last):
+        return OUTSIDE
+    body += varint_size(<uint64_t>(last - first) << 1)
+    if first < last:
+        more = headers_size(&rows.header, first, last)
+        if more < 0:
+            return more
+        body += more
+    return body
+
+
 cdef class Held:
     """The buffers of one call, held until the call is over."""
 
-    cdef Py_buffer views[16]
+    cdef Py_buffer views[17]
     cdef int used
 
     def __dealloc__(self):
@@ -245,6 +284,19 @@ cdef class Held:
         out.start = column.start
         out.data = self.bytes(column.data, 8 * (out.start + stop), "timestamps")
         return 0
+
+    cdef int rows(
+        self, timestamps, keys, values, headers, order, int64_t stop, int64_t otherwise, RowInput* out
+    ) except -1:
+        out.order = NULL
+        out.count = stop
+        if order is not None:
+            out.order = self.bytes(order, 4 * stop, "places")
+            out.count = self.size() // 4
+        self.times(timestamps, out.count, otherwise, &out.time)
+        self.binary(keys, out.count, &out.key)
+        self.binary(values, out.count, &out.value)
+        return self.headers(headers, out.count, &out.header)
 
 
 @cython.final
@@ -384,63 +436,40 @@ cdef class PayloadBuilder:
         return True
 
     def append_columns(
-        self, int64_t start, int64_t stop, int64_t timestamp, timestamps=None, keys=None, values=None, headers=None
+        self,
+        int64_t start,
+        int64_t stop,
+        int64_t timestamp,
+        timestamps=None,
+        keys=None,
+        values=None,
+        headers=None,
+        order=None,
     ):
         cdef Held held = Held.__new__(Held)
-        cdef BinaryInput key, value
-        cdef HeaderInput header
-        cdef TimeInput time
+        cdef RowInput rows
+        cdef int64_t end, total = 0
         if not 0 <= start <= stop:
             raise Misuse(f"rows {start} to {stop} are no range")
-        held.times(timestamps, stop, timestamp, &time)
-        held.binary(keys, stop, &key)
-        held.binary(values, stop, &value)
-        held.headers(headers, stop, &header)
-        cdef int64_t row
-        cdef int64_t total = 0
-        row = self._measure(start, stop, &time, &key, &value, &header, &total)
+        held.rows(timestamps, keys, values, headers, order, stop, timestamp, &rows)
+        end = self._measure(start, stop, &rows, &total)
         if self._used + total > self._capacity:
             self._grow(total)
-        self._write(start, row, &time, &key, &value, &header)
-        return row - start
+        self._write(start, end, &rows)
+        return end - start
 
-    cdef int64_t _body(
-        self, int64_t row, int64_t place, int64_t timestamp_delta,
-        BinaryInput* key, BinaryInput* value, HeaderInput* header
-    ) noexcept nogil:
-        """Bytes of a record behind its length, or what is wrong with it."""
-        cdef Bytes part
-        cdef int64_t first, last, more
-        cdef int64_t body = 1 + varint_size(zigzag(timestamp_delta)) + varint_size(<uint64_t>place << 1)
-        if read_input(key, row, &part):
-            return OUTSIDE
-        body += sized_size(part.size)
-        if read_input(value, row, &part):
-            return OUTSIDE
-        body += sized_size(part.size)
-        if read_header_range(header, row, &first, &last):
-            return OUTSIDE
-        body += varint_size(<uint64_t>(last - first) << 1)
-        if first < last:
-            more = headers_size(header, first, last)
-            if more < 0:
-                return more
-            body += more
-        return body
-
-    cdef int64_t _measure(
-        self, int64_t row, int64_t stop, TimeInput* time,
-        BinaryInput* key, BinaryInput* value, HeaderInput* header, int64_t* total
-    ) except -1:
+    cdef int64_t _measure(self, int64_t at, int64_t stop, RowInput* rows, int64_t* total) except -1:
         """The first row that does not fit; `total` is the size of those before it."""
         cdef int64_t count = self.count, place = self._next_delta, base = self.base_timestamp
-        cdef int64_t body, size, room = self.size_limit - (self._used - self.reserve)
-        cdef int64_t timestamp
-        while row < stop:
-            timestamp = read_time(time, row)
+        cdef int64_t row, body, size, timestamp, room = self.size_limit - (self._used - self.reserve)
+        while at < stop:
+            row = row_at(rows, at)
+            if not 0 <= row < rows.count:
+                raise Misuse(f"row {row} is in the order, of {rows.count} rows")
+            timestamp = read_time(&rows.time, row)
             if count == 0:
                 base = timestamp
-            body = self._body(row, place, wrapping_subtract(timestamp, base), key, value, header)
+            body = body_size(rows, row, place, wrapping_subtract(timestamp, base))
             if body == OUTSIDE:
                 raise Misuse(f"row {row}: its offsets lie outside the data")
             if body == KEY_MISSING:
@@ -455,37 +484,35 @@ cdef class PayloadBuilder:
             total[0] += size
             count += 1
             place += 1
-            row += 1
-        return row
+            at += 1
+        return at
 
-    cdef void _write(
-        self, int64_t row, int64_t stop, TimeInput* time,
-        BinaryInput* key, BinaryInput* value, HeaderInput* header
-    ) noexcept nogil:
+    cdef void _write(self, int64_t at, int64_t stop, RowInput* rows) noexcept nogil:
         cdef uint8_t* p = self._data + self._used
-        cdef int64_t timestamp, delta, first, last
+        cdef int64_t row, timestamp, delta, first, last
         cdef Bytes part
-        while row < stop:
-            timestamp = read_time(time, row)
+        while at < stop:
+            row = row_at(rows, at)
+            timestamp = read_time(&rows.time, row)
             delta = self._delta(timestamp)
-            p = put_varint(p, <uint64_t>self._body(row, self._next_delta, delta, key, value, header) << 1)
+            p = put_varint(p, <uint64_t>body_size(rows, row, self._next_delta, delta) << 1)
             p[0] = 0
             p = put_varint(p + 1, zigzag(delta))
             p = put_varint(p, <uint64_t>self._next_delta << 1)
-            read_input(key, row, &part)
+            read_input(&rows.key, row, &part)
             p = put_sized(p, part.data, part.size)
-            read_input(value, row, &part)
+            read_input(&rows.value, row, &part)
             p = put_sized(p, part.data, part.size)
-            read_header_range(header, row, &first, &last)
+            read_header_range(&rows.header, row, &first, &last)
             p = put_varint(p, <uint64_t>(last - first) << 1)
             while first < last:
-                read_input(&header.keys, first, &part)
+                read_input(&rows.header.keys, first, &part)
                 p = put_sized(p, part.data, part.size)
-                read_input(&header.values, first, &part)
+                read_input(&rows.header.values, first, &part)
                 p = put_sized(p, part.data, part.size)
                 first += 1
             self._note(timestamp, self._next_delta)
-            row += 1
+            at += 1
         self._used = p - self._data
 
     def append_payload(self, payload, int64_t count, int64_t base_timestamp):

@@ -107,12 +107,10 @@ cdef inline uint64_t stirred(uint64_t h) noexcept nogil:
     return h ^ (h >> 32)
 
 
-cdef uint64_t mixed(uint64_t h, const Bytes* part) noexcept nogil:
-    """The hash with one more field in it; null differs from empty."""
+cdef uint64_t mixed_words(uint64_t h, const Bytes* part) noexcept nogil:
     cdef const char* data = part.data
     cdef Py_ssize_t left = part.size
     cdef uint64_t word
-    h = stirred(h ^ <uint64_t>(left + 1))
     while left >= 8:
         memcpy(&word, data, 8)
         h = stirred(h ^ word)
@@ -125,32 +123,73 @@ cdef uint64_t mixed(uint64_t h, const Bytes* part) noexcept nogil:
     return h
 
 
+cdef inline uint64_t mixed(uint64_t h, const Bytes* part) noexcept nogil:
+    """The hash with one more field in it; null differs from empty."""
+    return mixed_words(stirred(h ^ <uint64_t>(part.size + 1)), part)
+
+
+cdef enum:
+    LANES = 4  # each word waits for the one before it, so as many rows as a core can work on at once
+
+
+cdef void mixed_lanes(uint64_t* h, const Bytes* parts) noexcept nogil:
+    """As `mixed` for LANES rows, whose common words are taken side by side."""
+    cdef Py_ssize_t at = 0, shared = max(parts[0].size, <Py_ssize_t>0)
+    cdef uint64_t[LANES] words
+    cdef uint64_t[LANES] hashes
+    cdef Bytes rest
+    cdef int lane
+    for lane in range(LANES):
+        hashes[lane] = stirred(h[lane] ^ <uint64_t>(parts[lane].size + 1))
+        shared = min(shared, max(parts[lane].size, <Py_ssize_t>0))
+    while at + 8 <= shared:
+        for lane in range(LANES):
+            memcpy(&words[lane], parts[lane].data + at, 8)
+            hashes[lane] = stirred(hashes[lane] ^ words[lane])
+        at += 8
+    for lane in range(LANES):
+        rest.data = parts[lane].data + at
+        rest.size = parts[lane].size - at
+        h[lane] = mixed_words(hashes[lane], &rest)
+
+
 cdef int64_t sum_rows(
     int64_t rows, const BinaryInput* key, const BinaryInput* value, const HeaderInput* header,
     uint64_t seed, uint64_t* total
 ) noexcept nogil:
     """Adds up the hashes of the rows; the row that is wrong, or -1."""
-    cdef int64_t row, first, last
-    cdef uint64_t h
+    cdef int64_t row = 0, first, last
+    cdef int lane, lanes
+    cdef uint64_t[LANES] h
+    cdef Bytes[LANES] values
     cdef Bytes part
-    for row in range(rows):
-        if read_input(key, row, &part):
+    while row < rows:
+        lanes = <int>min(rows - row, <int64_t>LANES)
+        for lane in range(lanes):
+            if read_input(key, row + lane, &part) or read_input(value, row + lane, &values[lane]):
+                lanes = lane  # the rows before it come first, also with what is wrong with them
+                break
+            h[lane] = mixed(seed, &part)
+        if lanes == 0:
             return row
-        h = mixed(seed, &part)
-        if read_input(value, row, &part):
-            return row
-        h = mixed(h, &part)
-        if read_header_range(header, row, &first, &last):
-            return row
-        if first < last and headers_size(header, first, last) < 0:
-            return row
-        while first < last:
-            read_input(&header.keys, first, &part)
-            h = mixed(h, &part)
-            read_input(&header.values, first, &part)
-            h = mixed(h, &part)
-            first += 1
-        total[0] += stirred(h)
+        if lanes == LANES:
+            mixed_lanes(h, values)
+        else:
+            for lane in range(lanes):
+                h[lane] = mixed(h[lane], &values[lane])
+        for lane in range(lanes):
+            if read_header_range(header, row + lane, &first, &last):
+                return row + lane
+            if first < last and headers_size(header, first, last) < 0:
+                return row + lane
+            while first < last:
+                read_input(&header.keys, first, &part)
+                h[lane] = mixed(h[lane], &part)
+                read_input(&header.values, first, &part)
+                h[lane] = mixed(h[lane], &part)
+                first += 1
+            total[0] += stirred(h[lane])
+        row += lanes
     return -1
 
 

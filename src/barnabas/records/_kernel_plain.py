@@ -17,6 +17,7 @@ from barnabas.records._columns_plain import (
     held_binary,
     held_headers,
     held_times,
+    numbers_of,
     read_binary,
     read_header_pairs,
     read_time,
@@ -407,27 +408,34 @@ class PayloadBuilder:
         keys: BinaryColumn | None = None,
         values: BinaryColumn | None = None,
         headers: HeaderColumn | None = None,
+        order: Data | None = None,
     ) -> int:
         """Add rows `start` to `stop` of Arrow columns, as many as fit; how many that were.
 
-        A column that is None is null in every row; a null timestamp is `timestamp`.
+        A column that is None is null in every row; a null timestamp is `timestamp`.  With an `order` of all
+        rows, as `place` gives it, they are the rows that it has from `start` to `stop`.
         Raises Misuse, with nothing changed, for offsets outside the data and for null header keys.
         """
         if not 0 <= start <= stop:
             raise Misuse(f"rows {start} to {stop} are no range")
-        times = held_times(timestamps, stop)
-        held_keys, held_values = held_binary(keys, stop), held_binary(values, stop)
-        pairs = held_headers(headers, stop)
+        numbers = None if order is None else numbers_of(order, stop)
+        count = stop if numbers is None else len(numbers)
+        times = held_times(timestamps, count)
+        held_keys, held_values = held_binary(keys, count), held_binary(values, count)
+        pairs = held_headers(headers, count)
         size, state = len(self._buffer), self.__dict__.copy()
         try:
-            for row in range(start, stop):
+            for at in range(start, stop):
+                row = at if numbers is None else numbers[at]
+                if not 0 <= row < count:
+                    raise Misuse(f"row {row} is in the order, of {count} rows")
                 if self._next_delta > INT32_MAX or not self.append(
                     read_time(times, row, timestamp),
                     read_binary(held_keys, row),
                     read_binary(held_values, row),
                     read_header_pairs(pairs, row),
                 ):
-                    return row - start
+                    return at - start
         except Exception:
             self.__dict__.update(state)
             del self._buffer[size:]

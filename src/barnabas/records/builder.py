@@ -112,8 +112,12 @@ class BatchBuilder:
         producer_epoch: int = NO_PRODUCER_EPOCH,
         base_sequence: int = NO_SEQUENCE,
         transactional: bool = False,
+        seal: bool = True,
     ) -> bytearray:
-        """The batch of all appended records.  Raises Misuse when there are none."""
+        """The batch of all appended records.  Raises Misuse when there are none.
+
+        Without `seal` its CRC is left 0, for who changes the header once more and seals it then.
+        """
         payload = self._payload
         count = payload.count
         if count == 0:
@@ -139,7 +143,8 @@ class BatchBuilder:
             base_sequence,
             count,
         )
-        seal_batch(buffer, 0, len(buffer))
+        if seal:
+            seal_batch(buffer, 0, len(buffer))
         return buffer
 
 

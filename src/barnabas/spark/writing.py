@@ -24,7 +24,6 @@ from barnabas.base.errors import Misuse
 from barnabas.client.bulk_produce import BulkProducer
 from barnabas.client.errors import KafkaError
 from barnabas.records.builder import BatchBuilder
-from barnabas.records.columns import arrow
 from barnabas.records.columns_out import KernelRows, number_column
 from barnabas.records.kernel import place, row_sum
 from barnabas.spark.errors import SparkPartError
@@ -40,7 +39,7 @@ _MASK: Final = 2**64 - 1
 
 
 class Outlet(Protocol):
-    """What takes the batches."""
+    """What takes the batches, and seals them."""
 
     def send(self, topic: str, partition: int, batch: bytearray) -> object: ...
     def partitions_for(self, topic: str) -> int: ...
@@ -109,7 +108,7 @@ class RowWriter:
         for topic in self._topics.values():
             for partition, builder in topic.builders.items():
                 if len(builder):
-                    self._outlet.send(topic.name, partition, builder.build())
+                    self._outlet.send(topic.name, partition, builder.build(seal=False))
 
     def _write_topic(self, topic: _Topic, part: Any, now_ms: int) -> None:
         rows = KernelRows(_payload(part, with_time=self._options.takes_timestamps))
@@ -119,27 +118,24 @@ class RowWriter:
         chosen = number_column(part.column(names.index("partition"))) if "partition" in names else None
         keys = None if self._options.ignores_keys else rows.keys
         order, groups = place(rows.count, topic.partition_count, keys, chosen)
-        if len(groups) > 1:
-            pa = arrow()
-            indices = pa.Array.from_buffers(pa.int32(), rows.count, [None, pa.py_buffer(order)])
-            rows = KernelRows(_payload(part, with_time=self._options.takes_timestamps).take(indices))
-        for partition, start, stop in groups:
-            self._fill(topic, partition, rows, start, stop, now_ms)
+        for group in groups:
+            self._fill(topic, rows, order, group, now_ms)
 
     def _fill(
-        self, topic: _Topic, partition: int, rows: KernelRows, start: int, stop: int, now_ms: int
+        self, topic: _Topic, rows: KernelRows, order: bytearray, group: tuple[int, int, int], now_ms: int
     ) -> None:
+        partition, start, stop = group
         while True:
             place_now = topic.turn if partition == _UNPLACED else partition
             builder = topic.builders.get(place_now)
             if builder is None:
                 builder = topic.builders[place_now] = self._builder()
             start += builder.append_columns(
-                start, stop, now_ms, rows.timestamps, rows.keys, rows.values, rows.headers
+                start, stop, now_ms, rows.timestamps, rows.keys, rows.values, rows.headers, order
             )
             if start == stop:
                 return
-            self._outlet.send(topic.name, place_now, builder.build())
+            self._outlet.send(topic.name, place_now, builder.build(seal=False))
             if partition == _UNPLACED:
                 topic.turn = (topic.turn + 1) % topic.partition_count
 
