@@ -20,6 +20,17 @@ from barnabas.spark.sink_options import SinkOptions, parse_sink
 from tests.client._faulty import FaultyBroker, faulty_broker
 from tests.spark._kit import Topics
 
+APIS = (
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.PRODUCE,
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.END_TXN,
+)
+"""What a task asks for."""
+
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
@@ -223,19 +234,7 @@ class TestLostAnswers:
         yield options_for(behind_proxy.bootstrap_servers, topic, **{"kafka.max.block.ms": "5000"})
         behind_proxy.proxy.heal()
 
-    @pytest.mark.parametrize(
-        "api",
-        [
-            ApiKey.INIT_PRODUCER_ID,
-            ApiKey.OFFSET_FETCH,
-            ApiKey.ADD_PARTITIONS_TO_TXN,
-            ApiKey.PRODUCE,
-            ApiKey.ADD_OFFSETS_TO_TXN,
-            ApiKey.TXN_OFFSET_COMMIT,
-            ApiKey.END_TXN,
-        ],
-        ids=lambda api: api.name,
-    )
+    @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
     def test_one_of_any_kind_is_asked_for_again(
         self,
         transaction_version: int,
@@ -312,13 +311,15 @@ class Spark:
         self._broker.proxy.heal()
 
     def _disturb(self) -> None:
-        match self._random.randrange(6):
+        match self._random.randrange(7):
             case 0:
                 self._broker.proxy.cut()
             case 1:
                 self._broker.proxy.cut_after(self._random.randrange(2_000, 20_000))
             case 2:
                 self._broker.restart()
+            case 3:
+                self._broker.proxy.lose_answers(self._random.choice(APIS), self._random.randrange(1, 8))
             case _:
                 self._broker.proxy.heal()
 
