@@ -26,6 +26,23 @@ class TestPlace:
         run.cluster.logs[A] = (0, 3)
         assert run.batch() == [(0, 0, 3)]
 
+    def test_limits_go_on_from_the_place_also_after_a_restart(self) -> None:
+        run = PlainRun({A: (0, 10)}, startingOffsets="earliest", maxOffsetsPerTrigger="4")
+        assert run.batch() == [(0, 0, 4)]
+        assert run.plan()
+        run.restart()
+        assert [run.batch(), run.batch(), run.batch()] == [[(0, 4, 8)], [(0, 8, 10)], None]
+
+    def test_waiting_for_enough(self) -> None:
+        run = PlainRun(
+            {A: (0, 1)}, startingOffsets="earliest", minOffsetsPerTrigger="3", maxTriggerDelay="60s"
+        )
+        assert run.batch() == [(0, 0, 1)]
+        run.cluster.logs[A] = (0, 3)
+        assert run.batch() is None
+        run.cluster.logs[A] = (0, 4)
+        assert run.batch() == [(0, 1, 4)]
+
     def test_a_batch_from_another_place_than_it_was_made_for_is_refused(self) -> None:
         run = PlainRun({A: (0, 5)}, startingOffsets="earliest")
         run.batch()
@@ -74,11 +91,12 @@ class TestProgress:
 
 
 class PlainMachine(QueryMachine[PlainRun]):
-    """Without limits."""
+    """With a limit or without."""
 
-    @initialize(first=st.integers(0, 9), latest=st.booleans())
-    def begin(self, first: int, latest: bool) -> None:
-        self.begin_with(PlainRun, first, latest, {})
+    @initialize(first=st.integers(0, 9), limit=st.none() | st.integers(1, 20), latest=st.booleans())
+    def begin(self, first: int, limit: int | None, latest: bool) -> None:
+        options = {} if limit is None else {"maxOffsetsPerTrigger": str(limit), "trigger": "processingTime"}
+        self.begin_with(PlainRun, first, latest, options)
 
 
 PlainMachine.TestCase.settings = settings(stateful_step_count=20)

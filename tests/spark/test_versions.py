@@ -29,9 +29,13 @@ class TestReaders:
             versions.new_stream_reader(options(maxOffsetsPerTrigger="10"))
         assert str(refused.value) == (
             "option maxOffsetsPerTrigger: PySpark 4.1.4 does not tell a source which trigger it runs for, "
-            "and with availableNow the limit would leave rows unread; use PySpark 4.2 or newer, or leave it "
-            "out; maxRecordsPerPartition keeps tasks small"
+            "and with availableNow the limit would leave rows unread; set option trigger=processingTime if "
+            "the query has that, or use PySpark 4.2 or newer"
         )
+        told = options(maxOffsetsPerTrigger="10", trigger="processingTime")
+        assert type(versions.new_stream_reader(told)) is PlainStreamReader
+        with pytest.raises(OptionError, match=r"^option maxOffsetsPerTrigger: "):
+            versions.new_stream_reader(options(maxOffsetsPerTrigger="10", trigger="availableNow"))
         for name in ("maxBytesPerTrigger", "minOffsetsPerTrigger"):
             with pytest.raises(OptionError, match=f"^option {name}: "):
                 versions.new_stream_reader(options(**{name: "10"}))

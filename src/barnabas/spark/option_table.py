@@ -67,6 +67,12 @@ OPTIONS: Final = tuple(
         ),
         ("minOffsetsPerTrigger", "none", "stream", "Wait for so many offsets …"),
         ("maxTriggerDelay", "15m", "stream", "… but no longer than this."),
+        (
+            "trigger",
+            "none",
+            "stream",
+            "`processingTime` says that the query has such a trigger; limits ask for it before PySpark 4.2.",
+        ),
         ("minPartitions", "none", "both", "Split large partitions until there are about so many tasks."),
         ("maxRecordsPerPartition", "none", "both", "Split partitions into tasks of at most so many offsets."),
         (

@@ -186,6 +186,8 @@ class SourceOptions:
     max_bytes_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 900_000
+    trigger: str | None = None
+    """What the query is said to run with, in lower case; None: not said."""
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     min_records_per_task: int = PACK_RECORDS
@@ -243,6 +245,7 @@ def parse_source(options: Mapping[str, str], *, stream: bool | None = None) -> S
         max_bytes_per_trigger=given.get("maxBytesPerTrigger", byte_count),
         min_offsets_per_trigger=low,
         max_trigger_delay_ms=or_else(given.get("maxTriggerDelay", parse_duration_ms), 900_000),
+        trigger=given.get("trigger", one_of("processingtime", "availablenow", "once")),
         min_partitions=given.get("minPartitions", at_least(1)),
         max_records_per_partition=given.get("maxRecordsPerPartition", at_least(1)),
         min_records_per_task=or_else(given.get("minRecordsPerTask", at_least(0)), PACK_RECORDS),

@@ -10,8 +10,9 @@ P3  The first batch of a query runs in any case, so that its end always says whe
 P4  Nothing is taken on trust: a batch that Spark starts elsewhere than its end was made for is refused.
 
 Trigger.AvailableNow is one batch with all there is, and is not told from other triggers.  A limit would end
-it early, so limits are refused (`versions`).  As no question follows that batch, the name of a query without
-the option queryName is asked of its tasks only from the second question on.
+it early, so limits are taken only when the option trigger says that it is another one (`versions`).  As no
+question follows that batch, the name of a query without the option queryName is asked of its tasks only from
+the second question on.
 """
 
 from typing import Any
@@ -25,7 +26,7 @@ __all__ = ["PlainStreamReader"]
 
 
 class PlainStreamReader(StreamReader):
-    """Reads all there is in every batch."""
+    """Keeps its place from batch to batch."""
 
     _stands: dict[str, Any] | None = None
     _made_from: dict[str, Any] | None = None
@@ -33,7 +34,7 @@ class PlainStreamReader(StreamReader):
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # as these releases have it
         start = self.initialOffset() if self._stands is None else self._stands
-        end = self.end_of_batch(start, limited=False)
+        end = self.end_of_batch(start, limited=True)
         if end != start:
             self._made_from = start
         self._stands = end

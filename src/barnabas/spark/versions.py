@@ -4,7 +4,7 @@
 |---|---|
 | 4.0 | no class for streams that write Arrow; the class for batches serves them too |
 | 4.0 | the classes that keep checkpoints are in another package |
-| 4.0, 4.1 | a stream source is told neither where a batch starts nor its trigger: no limits |
+| 4.0, 4.1 | a stream source is told neither where a batch starts nor its trigger |
 
 Whatever is decided by release is decided here, by what PySpark has.
 """
@@ -67,19 +67,19 @@ def why_no_pipelines() -> str | None:
 
 
 def new_stream_reader(options: "SourceOptions") -> "StreamReader":
-    """The reader that this PySpark knows how to ask.  Raises OptionError for limits that it cannot keep."""
+    """The reader that this PySpark knows how to ask.  Raises OptionError for limits that might do harm."""
     if HAS_LIMITS:
         from barnabas.spark.stream_limited import LimitedStreamReader
 
         return LimitedStreamReader(options)
     from barnabas.spark.stream_plain import PlainStreamReader
 
-    refuse_limits(options)
+    if options.trigger != "processingtime":
+        _refuse_limits(options)
     return PlainStreamReader(options)
 
 
-def refuse_limits(options: "SourceOptions") -> None:
-    """Raises OptionError if the options limit a batch."""
+def _refuse_limits(options: "SourceOptions") -> None:
     limits = {
         "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
         "maxBytesPerTrigger": options.max_bytes_per_trigger,
@@ -91,5 +91,5 @@ def refuse_limits(options: "SourceOptions") -> None:
                 name,
                 f"PySpark {pyspark.__version__} does not tell a source which trigger it runs for, and with "
                 "availableNow the limit would leave rows unread",
-                "use PySpark 4.2 or newer, or leave it out; maxRecordsPerPartition keeps tasks small",
+                "set option trigger=processingTime if the query has that, or use PySpark 4.2 or newer",
             )
