@@ -39,7 +39,7 @@ def start_client(name: str, bootstrap_servers: str) -> Client:
         command = ["node", str(HERE / "drivers" / "kafkajs.js")]
         environment["NODE_PATH"] = str(_npm(name, row["npm"]) / "node_modules")
     else:
-        interpreter = sys.executable if "venv" not in row else str(_venv(name, row["venv"]))
+        interpreter = sys.executable if "venv" not in row else str(venv(name, row["venv"]))
         command = [interpreter, "-m", f"tests.conformance.drivers.{row['module']}"]
         if "extra" in row:
             environment["PYTHONPATH"] = str(_target(name, row["extra"]))
@@ -48,7 +48,7 @@ def start_client(name: str, bootstrap_servers: str) -> Client:
 
 def _run(command: list[str], folder: Path, what: str) -> None:
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClientMissing(f"{what} cannot be had: {error}") from error
     if done.returncode != 0:
@@ -69,7 +69,7 @@ def _complete(folder: Path, packages: list[str]) -> None:
     (folder / "complete").write_text("\n".join([version, *packages]))
 
 
-def _venv(name: str, packages: list[str]) -> Path:
+def venv(name: str, packages: list[str]) -> Path:
     """An interpreter with these packages and nothing else."""
     # kafka-python 2.0.2 does not import on Python 3.12 and newer.
     python = sys.executable if sys.version_info < (3, 12) else shutil.which("python3.11")
