@@ -27,6 +27,7 @@ from barnabas.records.builder import BatchBuilder
 from barnabas.records.columns_out import KernelRows, number_column
 from barnabas.records.kernel import place, row_sum
 from barnabas.spark.errors import SparkPartError
+from barnabas.spark.memory import keep_freed_memory
 from barnabas.spark.sink_options import SinkOptions
 
 __all__ = ["Outlet", "RowWriter", "Tally", "lend", "write_at_least_once"]
@@ -178,6 +179,7 @@ _kept: OrderedDict[tuple[int, frozenset[tuple[str, str]], str | None], BulkProdu
 @contextlib.contextmanager
 def lend(client: Mapping[str, str], transactional_id: str | None = None) -> Iterator[BulkProducer]:
     """A producer for one task.  With a transactional id it has just taken that id over."""
+    keep_freed_memory()
     key = os.getpid(), frozenset(client.items()), transactional_id
     producer = _kept.pop(key, None)
     if producer is not None and transactional_id is not None:
