@@ -7,6 +7,7 @@ Tests that ask for `spark` are slow by nature; mark them so.  What needs no sess
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from barnabas.spark.sessions import session
 from barnabas.testing.broker import Broker
 from tests import _kafka
 from tests.spark._kit import Topics
+from tests.spark._reads import Reads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,3 +75,9 @@ def name() -> Callable[[str], str]:
 def topic(name: Callable[[str], str]) -> str:
     """The name of a topic that does not exist yet."""
     return name("topic")
+
+
+@pytest.fixture
+def reads(spark: "SparkSession", topics: Topics, topic: str, tmp_path: Path) -> Reads:
+    """Reads of that topic, streams of it on one checkpoint."""
+    return Reads(spark, topics, topic, tmp_path / "checkpoint")

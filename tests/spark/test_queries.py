@@ -2,57 +2,18 @@
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row
 
 from barnabas.base.types import TopicPartition
 from barnabas.client.producer import Producer
 from barnabas.spark import as_kafka, one_sentence, register
 from barnabas.spark.offsets import StreamOffset
-from tests.spark._kit import Topics
+from tests.spark._reads import Reads, numbered
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-class Reads:
-    """Readers of one topic, and what a stream of it hands over."""
-
-    def __init__(self, spark: SparkSession, topics: Topics, topic: str, checkpoint: Path) -> None:
-        self.spark, self.topics, self.topic = spark, topics, topic
-        self.checkpoint = checkpoint
-        self.batches: dict[int, list[str]] = {}
-
-    def options(self, **more: str) -> dict[str, str]:
-        return {"kafka.bootstrap.servers": self.topics.bootstrap, "subscribe": self.topic, **more}
-
-    def batch(self, **options: str) -> DataFrame:
-        return self.spark.read.format("barnabas").options(**self.options(**options)).load()
-
-    def stream(self, *, query: str | None = None, **options: str) -> None:
-        """Run a query over all there is now, on one checkpoint, and keep the values of every batch."""
-
-        def keep(rows: DataFrame, number: int) -> None:
-            self.batches[number] = [row.v for row in rows.selectExpr("cast(value as string) v").collect()]
-
-        frame = self.spark.readStream.format("barnabas").options(**self.options(**options)).load()
-        writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(self.checkpoint))
-        writer = writer if query is None else writer.queryName(query)
-        running = writer.trigger(availableNow=True).start()
-        try:
-            running.awaitTermination()
-        finally:
-            running.stop()
-
-    def values(self) -> list[str]:
-        return sorted(value for batch in self.batches.values() for value in batch)
-
-
-@pytest.fixture
-def reads(spark: SparkSession, topics: Topics, topic: str, tmp_path: Path) -> Reads:
-    return Reads(spark, topics, topic, tmp_path / "checkpoint")
 
 
 @pytest.fixture
@@ -60,10 +21,6 @@ def alias() -> Iterator[None]:
     as_kafka()
     yield
     as_kafka(undo=True)
-
-
-def numbered(first: int, last: int) -> list[str]:
-    return sorted(f"v{number}" for number in range(first, last))
 
 
 class TestBatch:
