@@ -23,6 +23,7 @@ from barnabas.records.builder import build_batch
 from barnabas.records.columns import ColumnReader, arrow
 from barnabas.records.legacy import magic_of, read_message_set
 from barnabas.spark.errors import DataLoss
+from barnabas.spark.workers import settle
 
 if TYPE_CHECKING:
     from barnabas.spark.options import SourceOptions
@@ -49,6 +50,7 @@ def read_task(ranges: Sequence["OffsetRange"], options: "SourceOptions") -> Iter
     Offsets that are gone raise DataLoss, or are logged as a warning when `fail_on_data_loss` is off.
     Raises KafkaError, RequestTimedOut among them when nothing comes for `poll_timeout_ms`, and RecordError.
     """
+    settle()
     fetcher = fetcher_for(options.client)
     packer = _Packer()
     positions = [each.start for each in ranges]

@@ -25,6 +25,7 @@ from barnabas.spark.exactly_once import TaskName, write_exactly_once
 from barnabas.spark.left_open import end_left_open, query_of
 from barnabas.spark.sink_options import AT_LEAST_ONCE, EXACTLY_ONCE, SinkOptions, check_columns, parse_sink
 from barnabas.spark.versions import DataSourceStreamArrowWriter
+from barnabas.spark.workers import settle
 from barnabas.spark.writing import write_at_least_once
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class BatchSink(DataSourceArrowWriter):
 
 def stream_writer(options: Mapping[str, str], schema: "StructType", overwrite: bool) -> StreamSink:
     """The writer of a query; every output mode that Spark lets through appends, as in its own connector."""
+    settle()
     parsed = parse_sink(options)
     check_columns(schema, parsed)
     return StreamSink(prepare(parsed))
@@ -180,6 +182,7 @@ def _summary(messages: list[WriterCommitMessage | None]) -> str:
 
 
 def _write(iterator: "Iterator[RecordBatch]", options: SinkOptions, *, job: str | None) -> Written:
+    settle()
     context = TaskContext.get()
     if context is None:
         raise SparkPartError("a writer runs inside of a task")
