@@ -198,6 +198,28 @@ class TestUnderSpark:
         copy(spark, options, source, target, tmp_path)
         assert len(topics.values(target, isolation="read_committed")) == 1050
 
+    def test_at_least_once_repeats_a_lost_batch_and_numbers_what_it_sends(
+        self,
+        spark: "SparkSession",
+        options: dict[str, str],
+        topics: Topics,
+        name: Callable[[str], str],
+        tmp_path: Path,
+    ) -> None:
+        source, target = name("source"), name("target")
+        topics.create(source, 2)
+        topics.create(target)
+        topics.fill(source, 300)
+        copy(spark, options, source, target, tmp_path, delivery="at-least-once")
+        for path in (tmp_path / "commits").glob("*0*"):
+            path.unlink()
+        copy(spark, options, source, target, tmp_path, delivery="at-least-once")
+        found = topics.values(target)
+        assert set(found) == {b"v%d" % number for number in range(300)}
+        assert len(found) >= 600, "no marker told the second run what was there"
+        (producers,) = topics.admin.describe_producers([TopicPartition(target, 0)]).check().values()
+        assert sum(each.last_sequence + 1 for each in producers) == len(found)
+
     def test_what_is_refused_reaches_the_user_as_one_sentence(
         self, spark: "SparkSession", options: dict[str, str], topics: Topics, topic: str
     ) -> None:
