@@ -22,6 +22,7 @@ from barnabas.base.types import TopicPartition
 from barnabas.spark.pipelines.mirror_settings import MirrorPlan, Names
 from barnabas.spark.pipelines.mirror_task import MirrorLinks, Work, copy
 from barnabas.spark.pipelines.mirror_upkeep import MirrorUpkeep, share
+from barnabas.spark.workers import settle
 
 __all__ = ["FORMAT", "PLAN_OPTION", "SCHEMA", "MirrorSource", "plan_from_text", "plan_text"]
 
@@ -142,6 +143,7 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """In a worker: copies, then tells."""
         assert isinstance(partition, MirrorTask), "planned by `partitions`"
+        settle()
         started = time.monotonic()
         done = copy(partition.works, _links(self._text))
         took_ms = int((time.monotonic() - started) * 1000)
