@@ -1,6 +1,5 @@
 """A landing is exact for plain readers after every crash, and refuses a checkpoint that is not its own."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,39 +7,11 @@ import pytest
 
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.landing import Decision, Landing, partition_values
-from barnabas.spark.pipelines.landing_files import LocalFiles
+from barnabas.spark.pipelines.landing_files import Files, LocalFiles
 from tests.spark.pipelines._arrow_tables import ArrowTables, plain_files, plain_rows
+from tests.spark.pipelines._fragile import Crash, FragileFiles
 
 DAYS = ("2026-05-01", "2026-05-02")
-
-
-class Crash(Exception):
-    """The process ends here."""
-
-
-class FragileFiles(LocalFiles):
-    """The local disk, until the nth change; that one happens or not."""
-
-    def __init__(self, last: int, *, done: bool) -> None:
-        self._left = last
-        self._done = done
-
-    def put(self, path: str, text: str) -> None:
-        self._change(lambda: super(FragileFiles, self).put(path, text))
-
-    def move(self, source: str, target: str) -> None:
-        self._change(lambda: super(FragileFiles, self).move(source, target))
-
-    def remove(self, path: str) -> None:
-        self._change(lambda: super(FragileFiles, self).remove(path))
-
-    def _change(self, make: Callable[[], None]) -> None:
-        self._left -= 1
-        if self._left < 0 and not self._done:
-            raise Crash
-        make()
-        if self._left < 0:
-            raise Crash
 
 
 def batch(number: int) -> list[dict[str, Any]]:
@@ -54,7 +25,7 @@ def ids(*batches: int) -> list[int]:
 
 def landing(
     folder: Path,
-    files: LocalFiles | None = None,
+    files: Files | None = None,
     *,
     query: str = "q-1",
     file_size: int | None = None,
@@ -126,7 +97,7 @@ class TestCrashes:
         for last in range(200):
             folder = tmp_path / str(last)
             table = str(folder / "lake")
-            fragile = landing(folder, FragileFiles(last, done=done), file_size=file_size)
+            fragile = landing(folder, FragileFiles(LocalFiles(), last, done=done), file_size=file_size)
             reached = 0
             try:
                 for reached in range(4):
@@ -148,14 +119,14 @@ class TestCrashes:
     def test_a_decided_batch_is_not_computed_again(self, tmp_path: Path) -> None:
         # Staging is one removal, the decision the next change; the first move then fails.
         with pytest.raises(Crash):
-            landing(tmp_path, FragileFiles(2, done=False)).take(batch(0), 0)
+            landing(tmp_path, FragileFiles(LocalFiles(), 2, done=False)).take(batch(0), 0)
         other = [{"id": 999, "date": DAYS[0]}]
         landing(tmp_path).take(other, 0)
         assert plain_rows(str(tmp_path / "lake")) == ids(0)
 
     def test_an_undecided_batch_is_computed_again(self, tmp_path: Path) -> None:
         with pytest.raises(Crash):
-            landing(tmp_path, FragileFiles(1, done=False)).take(batch(0), 0)
+            landing(tmp_path, FragileFiles(LocalFiles(), 1, done=False)).take(batch(0), 0)
         assert plain_rows(str(tmp_path / "lake")) == []
         landing(tmp_path).take(batch(0), 0)
         assert plain_rows(str(tmp_path / "lake")) == ids(0)
@@ -167,7 +138,7 @@ class TestCrashes:
 
     def test_files_that_somebody_removed_are_named(self, tmp_path: Path) -> None:
         with pytest.raises(Crash):
-            landing(tmp_path, FragileFiles(2, done=False)).take(batch(0), 0)
+            landing(tmp_path, FragileFiles(LocalFiles(), 2, done=False)).take(batch(0), 0)
         LocalFiles().remove(str(tmp_path / ".lake.staging"))
         with pytest.raises(PipelineError, match="somebody removed both while the batch was being published"):
             landing(tmp_path).take(batch(0), 0)
@@ -192,6 +163,40 @@ class TestOwnership:
         landed.take(batch(1), 1)
         with pytest.raises(PipelineError, match=r"begins again with 0: it was rolled back"):
             landing(tmp_path).take(batch(0), 0)
+
+
+class TestTwoAtOnce:
+    def test_the_second_to_decide_ends_and_nothing_is_there_twice(self, tmp_path: Path) -> None:
+        first, second = landing(tmp_path), landing(tmp_path)
+        first.take(batch(0), 0)
+        second.take(batch(0), 0)
+        second.take(batch(1), 1)
+        with pytest.raises(PipelineError, match=r"another process landed batch 1 of orders in .* stop one"):
+            first.take(batch(1), 1)
+        assert plain_rows(str(tmp_path / "lake")) == ids(0, 1)
+
+    def test_files_that_a_killed_driver_still_writes_are_not_taken(self, tmp_path: Path) -> None:
+        with pytest.raises(Crash):
+            landing(tmp_path, FragileFiles(LocalFiles(), 1, done=False)).take(batch(0), 0)
+        killed = next((tmp_path / ".lake.staging/orders").iterdir())
+        tables = ArrowTables(["date"])
+
+        def staged_again(rows: Any, folder: str) -> None:
+            ArrowTables(["date"]).write(rows, folder)
+            ArrowTables(["date"], files_per_partition=3).write(rows, str(killed / "0" / "new"))
+
+        tables.write = staged_again  # type: ignore[method-assign]  # a task of the killed driver, meanwhile
+        landing(tmp_path, tables=tables).take(batch(0), 0)
+        assert plain_rows(str(tmp_path / "lake")) == ids(0)
+
+    def test_what_earlier_runs_left_is_removed(self, tmp_path: Path) -> None:
+        with pytest.raises(Crash):
+            landing(tmp_path, FragileFiles(LocalFiles(), 1, done=False)).take(batch(0), 0)
+        LocalFiles().put(str(tmp_path / "lake/_barnabas/orders/.0.json.x.new"), "")
+        landing(tmp_path).take(batch(0), 0)
+        assert [each for each in (tmp_path / ".lake.staging").rglob("*") if each.is_file()] == []
+        kept = sorted(each.name for each in (tmp_path / "lake/_barnabas/orders").iterdir())
+        assert kept == ["0.done", "0.json"]
 
 
 class TestGrowing:
@@ -247,5 +252,6 @@ def test_the_values_of_partitions_are_in_the_folders() -> None:
 
 
 def test_a_decision_is_the_same_after_it_was_written_and_read() -> None:
-    decision = Decision("q", 3, [("new/a", "b")], {"b": 5}, {"b": 2}, {"": "b"})
+    decision = Decision("q", 3, "run/3", [("new/a", "b")], {"b": 5}, {"b": 2}, {"": "b"})
     assert Decision.from_json(decision.to_json()) == decision
+    assert Decision.from_json('{"query": "q", "batch": 3, "moves": []}').staged == "3", "an older one"

@@ -9,10 +9,11 @@ import pytest
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.landing import Landing
 from barnabas.spark.pipelines.landing_delta import DeltaCommit
-from barnabas.spark.pipelines.landing_files import LocalFiles
+from barnabas.spark.pipelines.landing_files import Files, LocalFiles
 from barnabas.spark.pipelines.spec import FileSink
 from tests.spark.pipelines._arrow_tables import ArrowTables
-from tests.spark.pipelines.test_landing import Crash, FragileFiles, batch, ids
+from tests.spark.pipelines._fragile import Crash, FragileFiles
+from tests.spark.pipelines.test_landing import batch, ids
 
 deltalake = pytest.importorskip("deltalake")
 SCHEMA = (
@@ -33,7 +34,7 @@ class Rows(list[Any]):
 
 
 def landing(
-    folder: Path, files: LocalFiles | None = None, *, query: str = "q-1", file_size: int | None = None
+    folder: Path, files: Files | None = None, *, query: str = "q-1", file_size: int | None = None
 ) -> Landing:
     sink = FileSink(str(folder / "lake"), "delta", ("date",), file_size)
     return Landing(
@@ -73,7 +74,7 @@ def test_rows_stay_exact_at_every_crash(tmp_path: Path, done: bool) -> None:
         folder = tmp_path / str(last)
         reached = 0
         try:
-            fragile = landing(folder, FragileFiles(last, done=done))
+            fragile = landing(folder, FragileFiles(LocalFiles(), last, done=done))
             for reached in range(3):
                 fragile.take(Rows(batch(reached)), reached)
         except Crash:

@@ -14,6 +14,7 @@ from barnabas.spark.pipelines.landing_files import (
     HadoopFiles,
     LocalFiles,
     files_for,
+    needs_hadoop,
     sibling,
 )
 
@@ -30,6 +31,11 @@ def check_files(files: Files, folder: str) -> None:
     files.put(f"{folder}/sub/a", "two")
     assert files.read(f"{folder}/sub/a") == "two"
     assert files.names(f"{folder}/sub") == ["a"]
+    assert not files.put_new(f"{folder}/sub/a", "three")
+    assert files.read(f"{folder}/sub/a") == "two"
+    assert files.put_new(f"{folder}/first/a", "one")
+    assert files.names(f"{folder}/first") == ["a"]
+    files.remove(f"{folder}/first")
     files.put(f"{folder}/b", "b")
     files.move(f"{folder}/b", f"{folder}/new/x=1/b")
     assert not files.exists(f"{folder}/b")
@@ -82,6 +88,21 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PipelineError, match=r"file/x cannot be written: (Not a directory|File exists)"):
         LocalFiles().put(str(tmp_path / "file" / "x"), "")
+
+
+@pytest.mark.parametrize(
+    ("path", "needs"),
+    [
+        ("lake", False),
+        ("C:/lake", False),
+        ("file:///lake", False),
+        ("s3://b/lake", False),
+        ("s3a://b/lake", True),
+        ("hdfs://n:8020/lake", True),
+    ],
+)
+def test_who_knows_a_file_system(path: str, needs: bool) -> None:
+    assert needs_hadoop(path) is needs
 
 
 def test_a_sibling_stands_beside() -> None:

@@ -2,7 +2,7 @@
 
 Every batch is staged beside the table, then decided, then published:
 
-    <parent>/.<table>.staging/<writer>/<batch>/…    files as Spark wrote them; overwritten by a replay
+    <parent>/.<table>.staging/<writer>/<run>/<batch>/…    files as Spark wrote them, apart for every run
     <table>/_barnabas/<writer>/<batch>.json         the decision: which staged file becomes which file
     <table>/<partition>/<writer>-<query>-<batch>-<n>.parquet
     <table>/_barnabas/<writer>/<batch>.done
@@ -11,19 +11,22 @@ L1  before the decision nothing of a batch is in the table; staging is thrown aw
 L2  after the decision nothing is computed again: a replay moves the files that are still staged
 L3  a row is in at most one file of the table at any time; a file is replaced only by one with its rows, too
 L4  one query writes under one name: another checkpoint, or an older state of it, is refused
+L5  a batch is decided once, whoever else runs: tasks of a killed driver may write for a while, into the
+    folder of its own run, and of two drivers the one that comes second to a decision ends
 
 Readers skip names with _ and . in front (Spark, Hive, Arrow), and the staging folder is outside of the table.
 With `file_size` the newest file of a partition grows (L3) until it is as large: few files instead of many.
 """
 
 import json
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
 from barnabas.spark.pipelines.errors import PipelineError
-from barnabas.spark.pipelines.landing_files import Files, Found, sibling
+from barnabas.spark.pipelines.landing_files import NEW, Files, Found, sibling
 
 __all__ = ["Decision", "Landing", "Part", "Tables", "partition_values"]
 
@@ -40,6 +43,8 @@ class Decision:
 
     query: str
     batch: int
+    staged: str = ""
+    """The folder of the staged files, relative to that of the writer."""
     moves: list[tuple[str, str]] = field(default_factory=list)
     """Staged file -> file of the table, both relative to their folders."""
     sizes: dict[str, int] = field(default_factory=dict)
@@ -50,13 +55,14 @@ class Decision:
     """Partition folder -> its file that may still grow."""
 
     def to_json(self) -> str:
-        names = ("query", "batch", "moves", "sizes", "rows", "tails")
+        names = ("query", "batch", "staged", "moves", "sizes", "rows", "tails")
         return json.dumps({name: getattr(self, name) for name in names})
 
     @classmethod
     def from_json(cls, text: str) -> "Decision":
         found = json.loads(text)
         moves = [(str(staged), str(final)) for staged, final in found.pop("moves")]
+        found.setdefault("staged", str(found["batch"]))  # once, all runs shared one folder
         return cls(moves=moves, **found)
 
 
@@ -102,6 +108,7 @@ class Landing:
         self._query = query
         self._file_size = file_size
         self._staging = f"{(staging or sibling(table, f'.{name}.staging')).rstrip('/')}/{writer}"
+        self._run = uuid.uuid4().hex[:12]
         self._journal = f"{table}/{JOURNAL}/{writer}"
         self._counted = counted
         self._commit = commit
@@ -125,7 +132,11 @@ class Landing:
         decision = self._stage(rows, batch)
         if decision is None:
             return
-        self._files.put(self._entry(batch), decision.to_json())
+        if not self._files.put_new(self._entry(batch), decision.to_json()):  # L5
+            raise PipelineError(
+                f"another process landed batch {batch} of {self._writer} in {self._table} just now, from the "
+                "same checkpoint; stop one of them"
+            )
         self._last = decision
         self._publish(decision, rows)
 
@@ -146,11 +157,22 @@ class Landing:
                     f"{self._journal} to go on all the same"
                 )
             self._last = last
+        self._tidy(names)
         self._is_open = True
+
+    def _tidy(self, names: list[str]) -> None:
+        """Removes what earlier runs had no time to finish, but not the files of a decision."""
+        needed = self._last.staged.partition("/")[0] if self._last is not None else None
+        for run in self._files.names(self._staging):
+            if run != needed:
+                self._files.remove(f"{self._staging}/{run}")
+        for name in names:
+            if name.endswith(NEW):
+                self._files.remove(f"{self._journal}/{name}")
 
     def _stage(self, rows: Any, batch: int) -> Decision | None:
         """The batch in the staging folder; None when it has no rows."""
-        folder = f"{self._staging}/{batch}"
+        folder = f"{self._staging}/{self._run}/{batch}"
         self._files.remove(folder)
         first = f"{folder}/new"
         self._tables.write(rows, first)
@@ -179,7 +201,7 @@ class Landing:
         grown: dict[str, str],
         tails: dict[str, str],
     ) -> Decision:
-        decision = Decision(self._query, batch)
+        decision = Decision(self._query, batch, f"{self._run}/{batch}")
         waiting = dict(grown)
         for number, (source, each) in enumerate(staged):
             place = _folder(each.path)
@@ -196,7 +218,7 @@ class Landing:
         assert not waiting, f"L3: rows of {waiting} would be there twice"
         decision.tails.update(dict(list(tails.items())[-_TAILS_MAX:]))
         if self._counted:
-            folder = f"{self._staging}/{batch}"
+            folder = f"{self._staging}/{decision.staged}"
             tops = sorted({source.partition("/")[0] for source, _ in decision.moves})
             found = {
                 f"{top}/{path}": rows
@@ -209,7 +231,7 @@ class Landing:
     def _publish(self, decision: Decision, rows: Any) -> None:
         if self._published == decision.batch:
             return
-        folder = f"{self._staging}/{decision.batch}"
+        folder = f"{self._staging}/{decision.staged}"
         mark = self._mark(decision.batch)
         if self._files.exists(mark):
             self._published = decision.batch

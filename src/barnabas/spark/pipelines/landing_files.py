@@ -2,6 +2,7 @@
 
 F1  `put` makes a small file appear whole or not at all
 F2  `move` replaces what stands at the target; on the local disk and on HDFS in one step
+F3  of several who `put_new` the same file one is told that it did; on the local disk and on HDFS
 
 Paths are texts, relative to nothing; folders end without a slash.  Raises PipelineError.
 """
@@ -9,10 +10,11 @@ Paths are texts, relative to nothing; folders end without a slash.  Raises Pipel
 import errno
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from barnabas.spark.pipelines.errors import PipelineError
@@ -20,7 +22,23 @@ from barnabas.spark.pipelines.errors import PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Files", "Found", "HadoopFiles", "LocalFiles", "files_for", "sibling"]
+__all__ = [
+    "NEW",
+    "Files",
+    "Found",
+    "HadoopFiles",
+    "LocalFiles",
+    "files_for",
+    "needs_hadoop",
+    "reason",
+    "sibling",
+]
+
+NEW: Final = ".new"
+"""How the names of files end that `put` and `put_new` had no time to give their own."""
+
+
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
 class Found(NamedTuple):
@@ -37,7 +55,10 @@ class Files(Protocol):
         """The text of a small file; None when there is none."""
 
     def put(self, path: str, text: str) -> None:
-        """F1."""
+        """F1; replaces what is there."""
+
+    def put_new(self, path: str, text: str) -> bool:
+        """F1, F3; False, and nothing changed, when a file is there."""
 
     def move(self, source: str, target: str) -> None:
         """F2; makes the target's folder."""
@@ -60,6 +81,12 @@ def sibling(path: str, name: str) -> str:
     return f"{head}{slash}{name}"
 
 
+def needs_hadoop(path: str) -> bool:
+    """Whether only Hadoop knows the file system of a path; Arrow knows the others by itself."""
+    scheme = urlsplit(path).scheme
+    return len(scheme) > 1 and scheme not in ("file", "s3", "gs")
+
+
 def files_for(spark: "SparkSession", path: str) -> Files:
     """The file system that a path is on, by Spark's own rules for paths without a scheme."""
     # Spark gives no public way to Hadoop's file systems; these two have been there since its first version.
@@ -68,7 +95,7 @@ def files_for(spark: "SparkSession", path: str) -> Files:
     try:
         system = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(configuration)
     except Exception as error:
-        raise PipelineError(f"no file system can be had for {path}: {_reason(error)}") from error
+        raise PipelineError(f"no file system can be had for {path}: {reason(error)}") from error
     if system.getUri().getScheme() == "file":
         return LocalFiles()
     return HadoopFiles(jvm, configuration, system)
@@ -86,21 +113,37 @@ class LocalFiles:
             raise PipelineError(f"{path} cannot be read: {error.strerror}") from error
 
     def put(self, path: str, text: str) -> None:
-        target = _local(path)
-        fresh = target.with_name(f".{target.name}.new")
         with _writing(path):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with fresh.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(target)
+            _write_beside(_local(path), text).replace(_local(path))
+            _sync_folder(_local(path).parent)
+
+    def put_new(self, path: str, text: str) -> bool:
+        target = _local(path)
+        with _writing(path):
+            fresh = _write_beside(target, text)
+            try:
+                os.link(fresh, target)  # unlike a rename, it never replaces
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                # The lock of the checkpoint keeps others away, as long as that is local, too.
+                if target.exists():
+                    return False
+                fresh.replace(target)
+            finally:
+                fresh.unlink(missing_ok=True)
             _sync_folder(target.parent)
+        return True
 
     def move(self, source: str, target: str) -> None:
         to = _local(target)
         with _writing(target):
             to.parent.mkdir(parents=True, exist_ok=True)
+            _sync(
+                _local(source), os.O_RDONLY
+            )  # Spark does not, and a name without its rows is worse than none
             _local(source).replace(to)
             _sync_folder(to.parent)
 
@@ -131,9 +174,32 @@ def _local(path: str) -> Path:
     return Path(unquote(urlsplit(path).path)) if path.startswith("file:") else Path(path)
 
 
+def _write_beside(target: Path, text: str) -> Path:
+    """A whole file beside the one that it will be, under a name that nobody else uses."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(_fresh_name(target.name))
+    try:
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    return fresh
+
+
+def _fresh_name(name: str) -> str:
+    return f".{name}.{uuid.uuid4().hex[:12]}{NEW}"
+
+
 def _sync_folder(folder: Path) -> None:
     """Makes a rename last through a loss of power."""
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    number = os.open(path, flags)
     try:
         os.fsync(number)
     finally:
@@ -172,7 +238,23 @@ class HadoopFiles:
                 stream.close()
 
     def put(self, path: str, text: str) -> None:
-        fresh = sibling(path, f".{path.rpartition('/')[2]}.new")
+        self.move(self._write_beside(path, text), path)
+
+    def put_new(self, path: str, text: str) -> bool:
+        fresh = self._write_beside(path, text)
+        with _calling(path):
+            try:
+                self._rename(fresh, path)
+            except Exception:
+                if not self._system.exists(self._path(path)):
+                    raise
+                self._system.delete(self._path(fresh), False)
+                return False
+        return True
+
+    def _write_beside(self, path: str, text: str) -> str:
+        """A whole file beside the one that it will be, under a name that nobody else uses."""
+        fresh = sibling(path, _fresh_name(path.rpartition("/")[2]))
         with _calling(path):
             stream = self._system.create(self._path(fresh), True)
             try:
@@ -180,24 +262,24 @@ class HadoopFiles:
                 stream.hsync()
             finally:
                 stream.close()
-        self.move(fresh, path)
+        return fresh
 
     def move(self, source: str, target: str) -> None:
-        at, to = self._path(source), self._path(target)
         with _calling(target):
-            self._system.mkdirs(to.getParent())
-            if not self._system.exists(to):
-                if not self._system.rename(at, to):
-                    raise PipelineError(f"{source} could not be renamed to {target}", retriable=True)
-                return
-            # FileSystem.rename never replaces; FileContext does, and HDFS does it in one step.
-            rename = self._jvm.org.apache.hadoop.fs.Options.Rename
-            ways = self._jvm.java.lang.reflect.Array.newInstance(rename.OVERWRITE.getClass(), 1)
-            ways[0] = rename.OVERWRITE
-            context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-                self._system.getUri(), self._configuration
-            )
-            context.rename(self._system.makeQualified(at), self._system.makeQualified(to), ways)
+            self._system.mkdirs(self._path(target).getParent())
+            self._rename(source, target, self._jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE)
+
+    def _rename(self, source: str, target: str, *ways: Any) -> None:
+        """By FileContext: unlike FileSystem it replaces if told to, on HDFS in one step, and says why not."""
+        kind = self._jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE.getClass()
+        given = self._jvm.java.lang.reflect.Array.newInstance(kind, len(ways))
+        for number, way in enumerate(ways):
+            given[number] = way
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+            self._system.getUri(), self._configuration
+        )
+        at, to = (self._system.makeQualified(self._path(each)) for each in (source, target))
+        context.rename(at, to, given)
 
     def exists(self, path: str) -> bool:
         with _calling(path):
@@ -237,10 +319,11 @@ def _calling(path: str) -> Iterator[None]:
     except PipelineError:
         raise
     except Exception as error:
-        raise PipelineError(f"{path}: {_reason(error)}", retriable=True) from error
+        raise PipelineError(f"{path}: {reason(error)}", retriable=True) from error
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """What an exception of the JVM says, without its stack."""
     java = getattr(error, "java_exception", None)
     text = str(error) if java is None else str(java.getMessage() or java)
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
