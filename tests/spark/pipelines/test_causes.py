@@ -68,9 +68,58 @@ def failed(cause: str) -> StreamingQueryException:
             True,
         ),
         (
+            failed("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs"),
+            "another process writes to the same checkpoint; stop it first",
+            True,
+        ),
+        (
+            failed("java.util.concurrent.TimeoutException: the stream took too long"),
+            "java.util.concurrent.TimeoutException: the stream took too long",
+            False,
+        ),
+        (
             failed("There are [2] sources in the checkpoint offsets and now there are [1] sources."),
             "the checkpoint was written by a pipeline with other sources; give this one a new checkpoint",
             True,
+        ),
+        (
+            PipelineError(
+                'hdfs://a/l: Permission denied: user=me, access=WRITE, inode="/l":hdfs:group:drwxr-xr-x',
+                retriable=True,
+            ),
+            "/l is denied to the user me (WRITE); change its permissions, or name another",
+            True,
+        ),
+        (
+            failed(
+                'End of File Exception between local host is: "vm/127.0.0.1"; destination host is: '
+                '"name-1":8020; : java.io.EOFException; For more details see:  http://wiki.apache.org/x'
+            ),
+            "the Hadoop server at name-1:8020 does not answer",
+            False,
+        ),
+        (
+            failed(
+                "Call From vm/127.0.0.1 to name-1:8020 failed on connection exception: "
+                "java.net.ConnectException: Connection refused; For more details see: http://wiki"
+            ),
+            "the Hadoop server at name-1:8020 does not answer",
+            False,
+        ),
+        (
+            PipelineError("hdfs://a/m: Could not obtain block: BP-1:blk_1 file=/m No live", retriable=True),
+            "no DataNode of HDFS gives /m",
+            False,
+        ),
+        (
+            failed("File /x could only be written to 0 of the 1 minReplication nodes. There are 1 "),
+            "no DataNode of HDFS takes /x",
+            False,
+        ),
+        (
+            failed("Cannot create file/x. Name node is in safe mode."),
+            "HDFS is in safe mode, and takes no changes",
+            False,
         ),
     ],
 )

@@ -26,9 +26,22 @@ _FINAL_SPARK: Final = (
 _PREAMBLE: Final = re.compile(r"\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 # What raise_error of a value that does not fit says; see sources.py.
 _RAISED_BY_SQL: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+)?$", re.M)
+_DENIED: Final = re.compile(r'Permission denied: user=([^,]+), access=(\w+), inode="([^"]*)"')
+# What Hadoop's file systems say of themselves, at length.
+_HADOOP: Final = (
+    (_DENIED, r"\3 is denied to the user \1 (\2); change its permissions, or name another"),
+    (
+        re.compile(r'(?:Call From \S+ to |destination host is: \(?"?)([\w.-]+)"?:(\d+)'),
+        r"the Hadoop server at \1:\2 does not answer",
+    ),
+    (re.compile(r"Could not obtain block: \S+ file=(\S+)"), r"no DataNode of HDFS gives \1"),
+    (re.compile(r"File (\S+) could only be (?:written|replicated) to 0"), r"no DataNode of HDFS takes \1"),
+    (re.compile(r"All datanodes \S+ are bad"), "the DataNode of HDFS that took a file is gone"),
+    (re.compile(r"Name ?node is in safe mode", re.I), "HDFS is in safe mode, and takes no changes"),
+)
 _SENTENCES: Final = (
     (
-        re.compile(r"STREAMING_STATEFUL_OPERATOR|state.*schema|STATE_STORE.*SCHEMA", re.I),
+        re.compile(r"STREAMING_STATEFUL_OPERATOR|STATE_STORE_\w*SCHEMA"),
         "the query keeps other state than the one that wrote the checkpoint; start it with a new checkpoint",
     ),
     (
@@ -36,7 +49,7 @@ _SENTENCES: Final = (
         "the checkpoint was written by a pipeline with other sources; give this one a new checkpoint",
     ),
     (
-        re.compile(r"concurrent.*(?:stream|query)|CONCURRENT_STREAM_LOG_UPDATE", re.I),
+        re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|Multiple streaming jobs detected"),
         "another process writes to the same checkpoint; stop it first",
     ),
 )
@@ -44,9 +57,12 @@ _SENTENCES: Final = (
 
 def explain(error: BaseException) -> str:
     """One sentence, without a stack."""
+    text = _text(error)
+    for pattern, template in _HADOOP:
+        if found := pattern.search(text):
+            return found.expand(template)
     if isinstance(error, BarnabasError):
         return " ".join(str(error).split())  # some list addresses on lines of their own
-    text = _text(error)
     for pattern, sentence in _SENTENCES:
         if pattern.search(text):
             return sentence
@@ -63,13 +79,13 @@ def explain(error: BaseException) -> str:
 
 def is_final(error: BaseException) -> bool:
     """Whether the same would happen again however often it is tried."""
-    if isinstance(error, ConfigFault | Misuse):
+    text = _text(error)
+    if isinstance(error, ConfigFault | Misuse) or _DENIED.search(text):
         return True
     if isinstance(error, BarnabasError):
         return not error.retriable
     if type(error).__name__ in _FINAL_SPARK:
         return True
-    text = _text(error)
     if _RAISED_BY_SQL.search(text) or _FINAL_CLASSES.search(text):
         return True
     return any(pattern.search(text) for pattern, _ in _SENTENCES)

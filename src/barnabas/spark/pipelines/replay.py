@@ -18,6 +18,7 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.errors import ConfigFault
 from barnabas.spark.pipelines.fields import Fields
 from barnabas.spark.pipelines.jobs import BatchReport
+from barnabas.spark.pipelines.landing_files import needs_hadoop
 from barnabas.spark.pipelines.mirror_settings import known_settings
 from barnabas.spark.pipelines.mirror_task import Copied
 from barnabas.spark.pipelines.replay_files import FilesReplay
@@ -88,8 +89,9 @@ def estimate(plan: ReplayPlan) -> Estimate:
 
 
 def check(pipeline: Pipeline) -> None:
-    """Raises what keeps it from starting."""
-    estimate(pipeline.plan)
+    """Raises what keeps it from starting; what only Hadoop can read, Spark looks at when it is there."""
+    if not needs_hadoop(pipeline.plan.path):
+        estimate(pipeline.plan)
 
 
 def run_replay(

@@ -75,9 +75,12 @@ class FilesReplay:
         import pyarrow as pa
         import pyarrow.dataset as ds
 
+        from barnabas.spark.pipelines.arrow_files import reading
+
         self._plan = plan
+        system, path = reading(plan.path)
         try:
-            found = ds.dataset(plan.path, format="parquet", partitioning="hive")
+            found = ds.dataset(path, filesystem=system, format="parquet", partitioning="hive")
             # A landing outlives changes of its schema: what one file has, all have.
             schemas = [found.schema, *(each.physical_schema for each in found.get_fragments())]
             schema = pa.unify_schemas(schemas, promote_options="permissive")
