@@ -38,7 +38,7 @@ def test_partitions_of_topics_by_name_and_by_pattern(
 
 
 def test_what_is_not_there_is_named(cluster: Cluster, topic: str) -> None:
-    with pytest.raises(PipelineError, match=rf"^topic {topic} at 127.0.0.1:\d+: "):
+    with pytest.raises(PipelineError, match=rf"^there is no topic {topic} at 127.0.0.1:\d+; create it"):
         clusters.source_topics(Source("v", cluster, (topic,)))
     with pytest.raises(PipelineError, match=rf"^no topic at .* is like '{topic}\.x'$"):
         clusters.source_topics(Source("v", cluster, (), f"{topic}.x"))

@@ -28,6 +28,12 @@ def test_figures_alone_are_written_once_a_second(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "status.json").read_text())["parts"][0]["batch_id"] == 1
 
 
+def test_a_disk_that_takes_nothing_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    StatusFile(str(tmp_path / "file" / "lake")).take(Progress("lake", "lake", "running"))
+    assert read_status("lake", str(tmp_path / "file" / "lake")).parts == []
+
+
 def test_the_committed_batches_are_those_of_spark(tmp_path: Path) -> None:
     commits = tmp_path / "parquet" / "commits"
     commits.mkdir(parents=True)

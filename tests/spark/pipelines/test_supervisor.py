@@ -10,10 +10,12 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.spark.pipelines import build
+from barnabas.spark.pipelines import supervisor as supervisor_module
 from barnabas.spark.pipelines.errors import PipelineError, SpecError
 from barnabas.spark.pipelines.jobs import BatchReport, Job
 from barnabas.spark.pipelines.progress import Progress
 from barnabas.spark.pipelines.spec import Pipeline
+from barnabas.spark.pipelines.status import read_status
 from barnabas.spark.pipelines.supervisor import Backoff, Outcome, Supervisor
 from barnabas.spark.sessions import lock_checkpoint
 
@@ -223,3 +225,38 @@ def test_the_checkpoint_is_held(world: World, tmp_path: Path) -> None:
     world.run()
     lock_checkpoint(tmp_path / "lake")  # ours already
     assert (tmp_path / "lake" / ".barnabas.lock").exists()
+
+
+def test_a_checkpoint_that_cannot_be_written_is_said(world: World) -> None:
+    (world.folder / "lake").touch()
+    world.plans["lake"] = [list]
+    with pytest.raises(PipelineError, match=r"^the checkpoint .*/lake cannot be written: File exists$"):
+        world.run()
+
+
+def test_a_session_that_does_not_come_about_is_the_state_that_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "check", lambda pipeline: None)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    supervisor = Supervisor([Pipeline("lake", "land", None)], checkpoint=str(world.folder))
+    with pytest.raises(PipelineError, match="JAVA_HOME"):
+        supervisor.run(threading.Event(), world.seen.append)
+    assert [each.state for each in world.seen] == ["starting", "failed"]
+    (part,) = read_status("lake", str(world.folder / "lake")).parts
+    assert part["state"] == "failed"
+    assert "JAVA_HOME" in part["last_error"]
+
+
+def test_a_jvm_that_is_gone_is_what_all_pipelines_failed_of(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "is_gone", lambda spark: True)
+    world.plans = {
+        "lake": [lambda: [FakeJob("lake", 2, broken())]],
+        "other": [lambda: [FakeJob("other", 99)]],
+    }
+    with pytest.raises(PipelineError, match=r"^the JVM of Spark ended by itself; its log tells more$"):
+        world.run()
+    ended = {each.part: (each.state, each.last_error) for each in world.seen}
+    assert set(ended.values()) == {("failed", "the JVM of Spark ended by itself; its log tells more")}

@@ -56,10 +56,12 @@ def source_topics(source: Source) -> dict[str, int]:
                 raise PipelineError(f"no topic at {source.cluster.bootstrap} is like {source.pattern!r}")
         found = admin.describe_topics(names)
         for name, missing in found.errors.items():
-            # Brokers call an unknown topic worth a retry; to a pipeline it is gone, or was never there.
-            again = missing.retriable and not isinstance(missing, UnknownTopic)
+            if isinstance(missing, UnknownTopic):
+                # Brokers call it worth a retry; to a pipeline it is gone, or was never there.
+                text = f"there is no topic {name} at {source.cluster.bootstrap}; create it, or mend the name"
+                raise PipelineError(text) from missing
             text = f"topic {name} at {source.cluster.bootstrap}: {missing}"
-            raise PipelineError(text, retriable=again) from missing
+            raise PipelineError(text, retriable=missing.retriable) from missing
         return {name: len(info.partitions) for name, info in found.succeeded.items()}
 
 

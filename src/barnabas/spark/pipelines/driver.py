@@ -1,8 +1,10 @@
 """The one Spark driver of a run: its noise goes to a log file, and it leaves no process behind."""
 
+import logging
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,13 +18,25 @@ from barnabas.spark.pipelines.errors import PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_environment", "close_session", "is_gone", "open_session", "quiet"]
+__all__ = [
+    "check_environment",
+    "close_session",
+    "is_gone",
+    "logging_to",
+    "open_callbacks",
+    "open_session",
+    "quiet",
+]
 
 _SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "4",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # A NameNode whose machine is gone would be called for 15 minutes; the supervisor tries again anyway.
+    "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "2",
 }
 _JVM_EXIT_S: Final = 20
+_SELECT_MAX: Final = 1024
+"""File numbers from here on are unknown to select()."""
 
 
 def check_environment(master: str | None) -> None:
@@ -62,7 +76,32 @@ def open_session(
         # Executors elsewhere take the Python that the driver names, or else the first one of their path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with quiet(log_file), _own_interrupts():
-        return session(app_name, master, checkpoint, **{**_SETTINGS, **conf})
+        spark = session(app_name, master, checkpoint, **{**_SETTINGS, **conf})
+        open_callbacks(spark)  # now, while few files are open
+        return spark
+
+
+def open_callbacks(spark: "SparkSession") -> None:
+    """Lets the JVM call functions of this process, which foreachBatch does.  May be called again.
+
+    PySpark waits for such calls with select().  With a file number that is too large for it the thread ends,
+    nobody hears of it, and the query waits for ever; so that is refused here, with PipelineError.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    with socket.socket() as probe:
+        number = probe.fileno()
+    gateway: Any = spark.sparkContext._gateway
+    server = gateway.__dict__.get("_callback_server")
+    if server is None and number < _SELECT_MAX:
+        start: Any = ensure_callback_server_started
+        start(gateway)
+        server = gateway._callback_server
+    if server is None or not server.thread.is_alive():
+        raise PipelineError(
+            f"this process has {_SELECT_MAX:,} or more files open, and PySpark cannot bring a batch to it "
+            "then; close some, or run the pipeline in a process of its own"
+        )
 
 
 @contextmanager
@@ -82,11 +121,14 @@ def quiet(log_file: Path | None) -> Iterator[None]:
     if log_file is None:
         yield
         return
-    log_file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise PipelineError(f"the log file {log_file} cannot be written: {error.strerror}") from error
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)
-    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
         os.dup2(log, 1)
         os.dup2(log, 2)
@@ -96,6 +138,25 @@ def quiet(log_file: Path | None) -> Iterator[None]:
         os.dup2(kept[1], 2)
         for number in (*kept, log):
             os.close(number)
+
+
+@contextmanager
+def logging_to(log_file: Path | None) -> Iterator[None]:
+    """What PySpark logs in this process goes to `log_file`, unless somebody listens to it already.
+
+    Python would print it otherwise: stacks, when a JVM dies.
+    """
+    root = logging.getLogger()
+    if log_file is None or root.handlers:
+        yield
+        return
+    handler = logging.FileHandler(log_file, delay=True)
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
 
 
 def is_gone(spark: "SparkSession") -> bool:

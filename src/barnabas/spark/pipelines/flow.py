@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.spark.pipelines import clusters, sources
 from barnabas.spark.pipelines.build import Run
 from barnabas.spark.pipelines.dead_letters import dead_rows, decodes
+from barnabas.spark.pipelines.driver import open_callbacks
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.files import find_function
 from barnabas.spark.pipelines.jobs import Job, QueryJob
@@ -29,6 +30,8 @@ def start_flow(pipeline: Pipeline, run: Run, *, trigger_ms: int) -> list[Job]:
     flow: Flow = pipeline.plan
     interval_ms = trigger_ms if pipeline.trigger_ms is None else pipeline.trigger_ms
     started: list[QueryJob] = []
+    if flow.output != "append" or not all(isinstance(sink, TopicSink) for sink in flow.sinks):
+        open_callbacks(run.spark)
     _make_topics(flow)
     try:
         for sink in flow.sinks:

@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -59,18 +60,17 @@ class StatusFile:
         if self._folder is None or not (changed or now_s - self._written_s >= _INTERVAL_S):
             return
         self._written_s = now_s
-        self._folder.mkdir(parents=True, exist_ok=True)
-        fresh = self._folder / f".{NAME}.new"
-        fresh.write_text(
-            json.dumps(
-                {
-                    "pid": os.getpid(),
-                    "at_ms": int(time.time() * 1000),
-                    "parts": [each.as_json() for each in self._parts.values()],
-                }
-            )
-        )
-        fresh.replace(self._folder / NAME)
+        document = {
+            "pid": os.getpid(),
+            "at_ms": int(time.time() * 1000),
+            "parts": [each.as_json() for each in self._parts.values()],
+        }
+        # A disk that is full must not end what runs: that tries again, and goes on when there is room.
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            fresh = self._folder / f".{NAME}.new"
+            fresh.write_text(json.dumps(document))
+            fresh.replace(self._folder / NAME)
 
 
 @dataclass(frozen=True, slots=True)

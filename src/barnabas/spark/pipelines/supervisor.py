@@ -18,9 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.errors import BarnabasError
 from barnabas.spark.pipelines import build
 from barnabas.spark.pipelines.causes import explain, is_final
-from barnabas.spark.pipelines.driver import check_environment, close_session, is_gone, open_session
+from barnabas.spark.pipelines.driver import (
+    check_environment,
+    close_session,
+    is_gone,
+    logging_to,
+    open_session,
+)
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.files import checkpoint_of
 from barnabas.spark.pipelines.jobs import Job
@@ -91,6 +98,13 @@ class _Member:
         return self.state in (FAILED, DONE, STOPPED)
 
 
+def _hold(checkpoint: str) -> None:
+    try:
+        lock_checkpoint(checkpoint)
+    except OSError as error:
+        raise PipelineError(f"the checkpoint {checkpoint} cannot be written: {error.strerror}") from error
+
+
 class Supervisor:
     """Runs pipelines until they are done, failed or stopped."""
 
@@ -144,19 +158,18 @@ class Supervisor:
         made = self._spark is None
         for member in self._members:
             build.check(member.pipeline)
-            lock_checkpoint(member.checkpoint)
+            _hold(member.checkpoint)
             self._say(member, STARTING)
-        spark = self._spark or self._open()
-        try:
-            while not stop.is_set():
-                for member in self._members:
-                    if not stop.is_set():
-                        self._turn(member, spark, stop)
-                if all(member.is_over for member in self._members):
-                    break
-                stop.wait(POLL_S)
-        finally:
-            self._end(spark if made else None)
+        with logging_to(self._log_file):
+            try:
+                spark = self._spark or self._open()
+            except BarnabasError as error:
+                self._fail_all(error)
+                raise
+            try:
+                self._keep_going(spark, stop)
+            finally:
+                self._end(spark if made else None)
         return [
             Outcome(
                 member.pipeline.name,
@@ -173,6 +186,15 @@ class Supervisor:
         remote = next((each.checkpoint for each in self._members if not local_folder(each.checkpoint)), None)
         return open_session(names, self._master, remote, self._conf, self._log_file)
 
+    def _keep_going(self, spark: "SparkSession", stop: threading.Event) -> None:
+        while not stop.is_set():
+            for member in self._members:
+                if not stop.is_set():
+                    self._turn(member, spark, stop)
+            if all(member.is_over for member in self._members):
+                break
+            stop.wait(POLL_S)
+
     def _turn(self, member: _Member, spark: "SparkSession", stop: threading.Event) -> None:
         """Whatever is due for one pipeline."""
         if member.is_over:
@@ -186,7 +208,9 @@ class Supervisor:
             if stop.is_set():
                 return  # the signal that stops us may have ended the JVM before
             if is_gone(spark):
-                raise PipelineError("the JVM of Spark ended by itself; its log tells more") from error
+                gone = PipelineError("the JVM of Spark ended by itself; its log tells more")
+                self._fail_all(gone)
+                raise gone from error
             self._failed(member, error)
 
     def _start(self, member: _Member, spark: "SparkSession") -> None:
@@ -233,6 +257,14 @@ class Supervisor:
         member.restarts += 1
         member.next_try_ms = self._clock.monotonic_ms() + self._backoff.wait_ms(member.failures)
         self._say(member, WAITING)
+
+    def _fail_all(self, error: BarnabasError) -> None:
+        """Without a session nothing runs, and nothing is left to be stopped."""
+        for member in self._members:
+            if not member.is_over:
+                member.jobs = []
+                member.error = explain(error)
+                self._say(member, FAILED)
 
     def _stop_jobs(self, member: _Member) -> None:
         jobs, member.jobs = member.jobs, []
