@@ -41,6 +41,7 @@ def environment(python: Path) -> dict[str, str]:
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_TESTING": "yes",  # a server of Spark Connect then takes a port that is free
     }
 
 
