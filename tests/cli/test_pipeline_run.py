@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from barnabas.cli import pipeline_run
@@ -98,6 +99,21 @@ def test_json_lines_are_documents(
         "barnabas: lake: no",
         f"barnabas: the log of Spark is {tmp_path}/spark.log",
     ]
+
+
+def test_a_reader_that_goes_away_stops_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def tell(supervisor: Any, stop: threading.Event, on_progress: Any) -> None:
+        on_progress(BATCH)
+        assert stop.is_set()
+        on_progress(BATCH)  # the word that it stopped
+
+    def unread(*args: Any, **more: Any) -> None:
+        raise BrokenPipeError
+
+    Runs(monkeypatch, tell, Outcome("lake", "stopped", 12_000))
+    monkeypatch.setattr(click, "echo", unread)
+    with pytest.raises(BrokenPipeError):
+        run_pipelines([LAKE], checkpoint=str(tmp_path), as_json=True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])

@@ -8,7 +8,7 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -47,7 +47,8 @@ def run_pipelines(
 
     log_file = log_file or log_path(pipelines, checkpoint)
     stop = threading.Event()
-    with _signals(stop) as received, _screen(as_json) as screen:
+    with _signals(stop) as received, _screen(as_json) as shown:
+        screen = _WhileRead(shown, stop)
         supervisor = Supervisor(
             pipelines,
             checkpoint=checkpoint,
@@ -58,6 +59,8 @@ def run_pipelines(
             write=screen.row,
         )
         outcomes = supervisor.run(stop, screen.take)
+    if screen.is_unread:
+        raise BrokenPipeError
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     for outcome in failed:
         click.echo(f"barnabas: {outcome.pipeline}: {outcome.error}", err=True)
@@ -93,6 +96,30 @@ def _signals(stop: threading.Event) -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class _WhileRead:
+    """A screen until nobody reads it any more (`| head`); that stops the run, as a signal would."""
+
+    def __init__(self, screen: Screen, stop: threading.Event) -> None:
+        self._screen = screen
+        self._stop = stop
+        self.is_unread = False
+
+    def take(self, progress: "Progress") -> None:
+        self._show(lambda: self._screen.take(progress))
+
+    def row(self, pipeline: str, row: Mapping[str, object]) -> None:
+        self._show(lambda: self._screen.row(pipeline, row))
+
+    def _show(self, show: Callable[[], None]) -> None:
+        if self.is_unread:
+            return
+        try:
+            show()
+        except BrokenPipeError:
+            self.is_unread = True
+            self._stop.set()
 
 
 @contextmanager
