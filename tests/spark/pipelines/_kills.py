@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tests.cli._command import EXECUTABLE
 from tests.spark._kit import Topics
-from tests.spark.pipelines._flows import SCHEMA, send_orders
 
 LIMIT_S = 240.0
+SCHEMA = "id BIGINT, amount DOUBLE"
 
 PIPELINES = """
 bootstrap: {bootstrap}
@@ -55,7 +55,10 @@ class Killed:
         topics.create(topic, 3)
 
     def grow(self, count: int = 600) -> None:
-        send_orders(self.topics, self.topic, range(self.total, self.total + count))
+        for number in range(self.total, self.total + count):
+            value = json.dumps({"id": number, "amount": number / 2}).encode()
+            self.topics.producer.send(self.topic, value, key=b"k%d" % (number % 5))
+        self.topics.producer.flush()
         self.total += count
 
     @contextlib.contextmanager
