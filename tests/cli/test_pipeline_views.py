@@ -42,6 +42,11 @@ def test_one_that_never_ran_says_so(tmp_path: Path) -> None:
     assert (row["part"], row["state"], row["batch"]) == ("lake", "never ran", None)
 
 
+def test_progress_that_is_elsewhere_is_not_known() -> None:
+    (row,) = status_rows(pipeline("127.0.0.1:1", "orders"), "hdfs://name-1:8020/progress")
+    assert row["state"] == "unknown"
+
+
 def test_one_that_was_killed_is_told_from_one_that_runs(tmp_path: Path) -> None:
     status = StatusFile(str(tmp_path / "lake"))
     status.take(Progress("lake", "lake", "running", batch_id=7, last_error="x", restarts=2))

@@ -67,13 +67,15 @@ def _schemas(flow: "Flow") -> dict[str, str]:
 def status_rows(pipeline: "Pipeline", checkpoint: str | None) -> list[dict[str, Any]]:
     """A row for each part of a pipeline; one row when nothing of it ever ran."""
     from barnabas.spark.pipelines.files import checkpoint_of
-    from barnabas.spark.pipelines.status import read_status
+    from barnabas.spark.pipelines.status import local_folder, read_status
 
-    found = read_status(pipeline.name, checkpoint_of(pipeline, checkpoint))
+    place = checkpoint_of(pipeline, checkpoint)
+    found = read_status(pipeline.name, place)
+    silent = "never ran" if local_folder(place) is not None else "unknown"
     parts: list[Mapping[str, Any]] = list(found.parts) or [{"part": pipeline.name}]
     rows = []
     for part in parts:
-        state = part.get("state", "never ran")
+        state = part.get("state", silent)
         if state in ("starting", "running", "waiting") and not found.is_running:
             state = "killed"  # it had no time to say that it ended
         lag = _lag(pipeline, part["part"])

@@ -117,6 +117,11 @@ def failed(cause: str) -> StreamingQueryException:
             False,
         ),
         (
+            failed("Task 0 failed 4 times: java.io.IOException: No space left on device"),
+            "a disk is full: that of the progress, of the table, or of Spark's temporary files",
+            False,
+        ),
+        (
             failed("Cannot create file/x. Name node is in safe mode."),
             "HDFS is in safe mode, and takes no changes",
             False,

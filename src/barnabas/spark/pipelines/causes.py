@@ -39,6 +39,7 @@ _HADOOP: Final = (
     (re.compile(r"All datanodes \S+ are bad"), "the DataNode of HDFS that took a file is gone"),
     (re.compile(r"Name ?node is in safe mode", re.I), "HDFS is in safe mode, and takes no changes"),
 )
+_NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded")
 _SENTENCES: Final = (
     (
         re.compile(r"STREAMING_STATEFUL_OPERATOR|STATE_STORE_\w*SCHEMA"),
@@ -63,6 +64,8 @@ def explain(error: BaseException) -> str:
             return found.expand(template)
     if isinstance(error, BarnabasError):
         return " ".join(str(error).split())  # some list addresses on lines of their own
+    if _NO_ROOM.search(text):
+        return "a disk is full: that of the progress, of the table, or of Spark's temporary files"
     for pattern, sentence in _SENTENCES:
         if pattern.search(text):
             return sentence
