@@ -15,8 +15,7 @@ from barnabas.records.batch import RecordBatch
 from barnabas.records.codecs import Codec
 from barnabas.records.record import Record
 from barnabas.spark import writing
-from barnabas.spark.errors import SparkPartError
-from barnabas.spark.sink_options import SinkOptions, parse_sink
+from barnabas.spark.sink_options import ColumnError, SinkOptions, parse_sink
 from barnabas.spark.writing import RowWriter, Tally, lend, write_at_least_once
 from tests.spark._kit import Topics
 
@@ -126,10 +125,10 @@ class TestPlaces:
         assert sent.values("c", 0) == [b"1", b"2", b"3"]
 
     def test_null_topics_and_partitions_that_are_not_there_are_refused(self) -> None:
-        with pytest.raises(SparkPartError, match="null in the column topic; use the option topic"):
+        with pytest.raises(ColumnError, match="null in the column topic; use the option topic"):
             write(Sent(a=1), pa.record_batch({"topic": ["a", None], "value": [b"1", b"2"]}))
         columns = {"value": [b"1"], "partition": pa.array([3], pa.int32())}
-        with pytest.raises(SparkPartError, match="topic t: row 0: there is no partition 3, only 0 to 2"):
+        with pytest.raises(ColumnError, match="topic t: row 0: there is no partition 3, only 0 to 2"):
             write(Sent(t=3), pa.record_batch(columns), topic="t")
         with pytest.raises(UnknownTopic):
             write(Sent(), pa.record_batch({"value": [b"1"]}), topic="t")

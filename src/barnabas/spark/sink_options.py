@@ -86,7 +86,7 @@ Result = TypeVar("Result")
 
 
 class ColumnError(SparkPartError):
-    """A DataFrame that cannot be written: a column is missing or of a wrong type."""
+    """A DataFrame that cannot be written: a column is missing, of a wrong type, or holds what cannot be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,8 @@ from barnabas.client.errors import KafkaError
 from barnabas.records.builder import BatchBuilder
 from barnabas.records.columns_out import KernelRows, number_column
 from barnabas.records.kernel import place, row_sum
-from barnabas.spark.errors import SparkPartError
 from barnabas.spark.memory import keep_freed_memory
-from barnabas.spark.sink_options import SinkOptions
+from barnabas.spark.sink_options import ColumnError, SinkOptions
 
 __all__ = ["Outlet", "RowWriter", "Tally", "lend", "write_at_least_once"]
 
@@ -88,7 +87,7 @@ class RowWriter:
         self.rows = 0
 
     def write(self, batch: Any) -> None:
-        """Takes one Arrow record batch.  Raises SparkPartError for rows that cannot be written."""
+        """Takes one Arrow record batch.  Raises ColumnError for rows that cannot be written."""
         now_ms = self._clock.now_ms()
         for name, part in _by_topic(batch, self._options.topic):
             topic = self._topics.get(name)
@@ -97,7 +96,7 @@ class RowWriter:
             try:
                 self._write_topic(topic, part, now_ms)
             except Misuse as error:
-                raise SparkPartError(f"topic {name}: {error}") from error
+                raise ColumnError(f"topic {name}: {error}") from error
         self.rows += batch.num_rows
         if sum(each.size_bytes for topic in self._topics.values() for each in topic.builders.values()) > (
             HELD_BYTES_MAX
@@ -154,7 +153,7 @@ def _payload(batch: Any, *, with_time: bool = False) -> Any:
 
 
 def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
-    """The rows of each topic; all of them when the option names it.  Raises SparkPartError for null."""
+    """The rows of each topic; all of them when the option names it.  Raises ColumnError for null."""
     if topic is not None:
         yield topic, batch
         return
@@ -162,7 +161,7 @@ def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
 
     column = batch.column(batch.schema.names.index("topic"))
     if column.null_count:
-        raise SparkPartError(
+        raise ColumnError(
             "a row has null in the column topic; use the option topic to name one topic for all rows"
         )
     encoded = column.dictionary_encode()
@@ -219,7 +218,7 @@ def close_kept() -> None:
 
 
 def write_at_least_once(batches: Iterable[Any], options: SinkOptions) -> int:
-    """Writes rows; the number of them when all are acknowledged.  Raises KafkaError, SparkPartError."""
+    """Writes rows; the number of them when all are acknowledged.  Raises KafkaError, ColumnError."""
     with lend(options.client) as producer:
         writer = RowWriter(producer, options)
         for batch in batches:
