@@ -44,7 +44,7 @@ class Killed:
         self.place = place
         self.chance = random.Random(seed)
         self.total = 0
-        self.restarts = 0
+        self._orphaned: set[int] = set()
         self._log = folder / "output"
         self._file = folder / "pipelines.yaml"
         self._more = [*more, "--log-file", str(folder / "spark.log"), "--json"]
@@ -72,8 +72,9 @@ class Killed:
             try:
                 yield process
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                if process.pid not in self._orphaned:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
 
     def told(self) -> list[dict[str, object]]:
         """Everything that the runs told."""
@@ -100,21 +101,25 @@ class Killed:
             if victim == "all":
                 os.killpg(process.pid, signal.SIGKILL)
             elif victim == "python":
-                process.kill()  # the JVM finds out, and ends by itself
+                # The JVM finds out, and ends by itself; the next driver may start before.
+                self._orphaned.add(process.pid)
+                process.kill()
             else:
                 for child in children(process.pid):
                     os.kill(child, signal.SIGKILL)
                 assert process.wait(60) == 1, "it says that the JVM is gone"
             process.wait(60)
-            if victim == "python":
-                return victim  # the next driver starts while the JVM of this one may still be there
         return victim
 
     def finish(self) -> None:
-        """Takes the rest."""
+        """Takes the rest; by then nothing is left of drivers that lost their Python."""
         with self.running("--once") as process:
             code = process.wait(LIMIT_S)
         assert code == 0, self._log.read_text()[-3000:]
+        left = [pid for pid in self._orphaned if is_left(pid)]
+        for pid in left:
+            os.killpg(pid, signal.SIGKILL)
+        assert not left, "a JVM outlives its driver"
 
     def check(self, landed: list[int]) -> None:
         """Every row once, in the files and in the topic."""
@@ -126,3 +131,12 @@ class Killed:
 
 def children(pid: int) -> list[int]:
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_left(group: int) -> bool:
+    """Whether a process of a group is there."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
