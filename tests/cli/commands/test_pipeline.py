@@ -119,6 +119,25 @@ class TestBadSurroundings:
             "barnabas: no broker could be reached:\n  127.0.0.1:1: connect: Connection refused\n"
         )
 
+    def test_a_topic_that_is_not_there_is_one_sentence(self, tmp_path: Path, bootstrap: str) -> None:
+        path = write(tmp_path, land(bootstrap, "no-such-topic", tmp_path))
+        done = barnabas("pipeline", "run", path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == (
+            f"barnabas: there is no topic no-such-topic at {bootstrap}; create it, or mend the name\n"
+        )
+
+    def test_a_checkpoint_that_cannot_be_written_is_one_sentence(
+        self, tmp_path: Path, bootstrap: str, topic: str
+    ) -> None:
+        path = write(tmp_path, land(bootstrap, topic, tmp_path))
+        (tmp_path / "file").touch()
+        done = barnabas("pipeline", "run", path, "--checkpoint", str(tmp_path / "file"))
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert done.stderr.startswith(
+            f"barnabas: the checkpoint {tmp_path / 'file'}/lake cannot be written: "
+        )
+
     def test_no_java_is_one_sentence(self, tmp_path: Path, bootstrap: str, topic: str) -> None:
         path = write(tmp_path, land(bootstrap, topic, tmp_path))
         done = barnabas("pipeline", "run", path, env={"JAVA_HOME": str(tmp_path)})
