@@ -123,7 +123,7 @@ class TestOptions:
             ({"kafka.compression.type": "rar"}, "option kafka.compression.type: "),
             ({"kafka.lingr.ms": "5"}, "option kafka.lingr.ms: "),
             ({"kafka.partitioner.class": "RoundRobinPartitioner"}, "compute the column partition"),
-            ({"kafka.acks": "1"}, "delivery exactly-once needs it"),
+            ({"kafka.acks": "1", "delivery": "exactly-once"}, "delivery exactly-once needs it"),
             ({"asyncProgressTrackingEnabled": "true"}, "set option delivery=at-least-once"),
         ],
     )
@@ -134,6 +134,10 @@ class TestOptions:
 
     def test_at_least_once_allows_what_exactly_once_cannot_have(self) -> None:
         lax = {"delivery": AT_LEAST_ONCE, "kafka.acks": "1", "asyncProgressTrackingEnabled": "true"}
+        assert parse_sink({**SERVERS, **lax}).delivery == AT_LEAST_ONCE
+
+    @pytest.mark.parametrize("lax", [{"kafka.acks": "1"}, {"kafka.enable.idempotence": "false"}])
+    def test_a_producer_that_asks_for_less_gets_at_least_once(self, lax: dict[str, str]) -> None:
         assert parse_sink({**SERVERS, **lax}).delivery == AT_LEAST_ONCE
 
 

@@ -118,8 +118,7 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
     refuse_unknown(options, [*SINK_OPTIONS, *_NOT_OURS])
     given = {name.lower(): value.strip() for name, value in options.items()}
     client = _client(options)
-    delivery = _parsed(given, "delivery", one_of(EXACTLY_ONCE, AT_LEAST_ONCE))
-    _check_delivery(given, client, delivery)
+    delivery = _delivery(given, client)
     marker_topic = given.get("markertopic", MARKER_TOPIC)
     for name, topic in (("topic", given.get("topic")), ("markerTopic", marker_topic)):
         if topic is not None and (fault := topic_name_fault(topic)) is not None:
@@ -163,9 +162,16 @@ def _client(options: Mapping[str, str]) -> dict[str, str]:
     return client
 
 
-def _check_delivery(given: Mapping[str, str], client: Mapping[str, str], delivery: str | None) -> None:
+def _delivery(given: Mapping[str, str], client: Mapping[str, str]) -> str | None:
+    """The delivery asked for; None leaves it to what the brokers can.
+
+    Settings that no exactly-once producer can have (acks=1) ask for at least once: scripts have them.
+    """
+    delivery = _parsed(given, "delivery", one_of(EXACTLY_ONCE, AT_LEAST_ONCE))
+    if delivery is None and not uses_idempotence(parse(PRODUCER, client)):
+        delivery = AT_LEAST_ONCE
     if delivery == AT_LEAST_ONCE:
-        return
+        return delivery
     if _parsed(given, _ASYNC, boolean):
         raise OptionError(
             _ASYNC,
@@ -178,6 +184,7 @@ def _check_delivery(given: Mapping[str, str], client: Mapping[str, str], deliver
             "delivery exactly-once needs it, and with it acks=all, retries and at most 5 requests in flight",
             f"leave these settings out, or set option delivery={AT_LEAST_ONCE}",
         )
+    return delivery
 
 
 def _parsed(given: Mapping[str, str], name: str, parser: Callable[[str], Result]) -> Result | None:
