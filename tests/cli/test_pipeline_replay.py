@@ -116,4 +116,4 @@ class TestWrong:
     def test_a_landing_that_is_not_there(self, tool: Tool, tmp_path: Path) -> None:
         done = tool("pipeline", "replay", "--parquet", str(tmp_path / "no"), "--into", "x", "--dry-run")
         assert done.code == 1
-        assert "cannot be read" in done.err
+        assert "is not there" in done.err

@@ -15,6 +15,7 @@ from barnabas.spark.pipelines.replay import run_replay
 from barnabas.spark.pipelines.replay_plan import ReplayPlan
 from tests import _hdfs
 from tests._hdfs import Hdfs
+from tests.cli._command import barnabas
 from tests.spark._kit import Topics
 from tests.spark.pipelines._flows import SCHEMA, ended, run_once, send_orders
 from tests.spark.pipelines._fragile import Crash, FragileFiles
@@ -80,6 +81,10 @@ def test_rows_land_once_in_a_file_that_grows_and_are_replayed_from_there(
     assert ids_at(spark, home) == list(range(200))
     assert len(files_of(hdfs, f"{home}/lake")) == 1, "the file grew"
 
+    target = ("-b", topics.bootstrap, "--into", f"{topic}-again")
+    planned = barnabas("pipeline", "replay", "--parquet", f"{home}/lake", *target, "--dry-run", timeout=120)
+    assert (planned.returncode, planned.stderr) == (0, "")
+    assert "would write 200 records" in planned.stdout
     cluster = {"bootstrap.servers": topics.bootstrap}
     plan = ReplayPlan(cluster, cluster, into=f"{topic}-again", id=topic, path=f"{home}/lake")
     run_replay(plan)

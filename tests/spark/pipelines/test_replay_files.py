@@ -208,7 +208,7 @@ class TestRefused:
             FilesReplay(plan_for(target, tmp_path))
 
     def test_a_folder_that_is_not_there(self, target: Broker, tmp_path: Path) -> None:
-        with pytest.raises(PipelineError, match="nowhere cannot be read"):
+        with pytest.raises(PipelineError, match="nowhere is not there"):
             FilesReplay(plan_for(target, tmp_path / "nowhere"))
 
     def test_a_target_with_too_few_partitions(self, target: Broker, tmp_path: Path) -> None:

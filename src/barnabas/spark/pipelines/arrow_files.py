@@ -5,13 +5,17 @@ installed.  Spark brings all of Hadoop, so that everything else goes through its
 one of its own where no session runs.  Reading only.  Failures are OSErrors, as Arrow's own are.
 """
 
+import atexit
+import gc
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import RawIOBase
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileSystemHandler, FileType, PyFileSystem
@@ -24,6 +28,9 @@ __all__ = ["HadoopReading", "reading"]
 
 _READ_BYTES_MAX: Final = 8 << 20
 """What one call into the JVM brings; its answers are texts in memory on both sides."""
+
+_LET_GO_S: Final = 5.0
+_open: "WeakSet[_Bytes]" = WeakSet()
 
 
 def reading(path: str) -> tuple[FileSystem | None, str]:
@@ -129,10 +136,20 @@ def _described(path: str, status: Any) -> FileInfo:
     return FileInfo(path, kind, size=int(status.getLen()) if kind == FileType.File else None)
 
 
+@atexit.register
+def _let_go() -> None:
+    """Waits until Arrow's threads have closed their files: to come back into a Python that ends is fatal."""
+    until = time.monotonic() + _LET_GO_S
+    while _open and time.monotonic() < until:
+        gc.collect()
+        time.sleep(0.01)
+
+
 class _Bytes(RawIOBase):
     """A file that is open in the JVM."""
 
     def __init__(self, jvm: Any, stream: Any, path: str, size: int) -> None:
+        _open.add(self)
         self._jvm = jvm
         self._stream = stream
         self._path = path

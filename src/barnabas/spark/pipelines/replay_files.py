@@ -29,6 +29,7 @@ from barnabas.client.bulk_produce import BulkProducer
 from barnabas.client.config import ADMIN, PRODUCER, settings_for
 from barnabas.client.errors import UnknownTopic
 from barnabas.records.builder import BatchBuilder
+from barnabas.spark.pipelines.causes import explain
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.mirror_task import Copied
 from barnabas.spark.pipelines.replay_pace import Extent, duration_s
@@ -87,8 +88,10 @@ class FilesReplay:
             self._dataset = found.replace_schema(schema)
             in_files = {name for each in schemas[1:] for name in each.names}
             self._made = {name for name in ("date", "hour") if name in schema.names and name not in in_files}
+        except FileNotFoundError as error:
+            raise PipelineError(f"{plan.path} is not there") from error
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise PipelineError(f"{plan.path} cannot be read: {error}") from error
+            raise PipelineError(f"{plan.path} cannot be read: {explain(error)}") from error
         self._columns = _columns(self._dataset.schema.names, plan.path)
         self._index = self._indexed()
 
