@@ -17,6 +17,7 @@ __all__ = [
     "cpu_seconds",
     "create_topic",
     "create_topic_at",
+    "delete_topic_at",
     "delete_topics",
     "make",
     "resident_bytes",
@@ -56,6 +57,11 @@ def create_topic(server: Server, topic: str, partitions: int = 1) -> None:
 def create_topic_at(bootstrap_servers: str, topic: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+
+
+def delete_topic_at(bootstrap_servers: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    admin.delete_topics([topic])[topic].result(30)
 
 
 def delete_topics(server: Server, topics: list[str]) -> None:
