@@ -33,7 +33,6 @@ PARTITIONS = 4
 MASTER = "local[2,4]"
 BATCH_BYTES = 64_000
 ANSWER = "answer "
-BATCH_S = 120
 
 
 def settings() -> dict[str, str]:
@@ -113,49 +112,12 @@ class Driver:
             query = self._stream(topic, target, checkpoint, options).trigger(availableNow=True).start()
             query.awaitTermination()
 
-    def latency(self, topic: str, target: str, batches: int, options: Mapping[str, str]) -> dict[str, float]:
-        """Milliseconds of a micro-batch of 100 records from topic to topic, the first ones left out."""
-        rows = [(-1, b"key", b"x" * 100, ()) for _ in range(100)]
-        taken: list[float] = []
-        with (
-            tempfile.TemporaryDirectory(prefix="barnabas-bench-") as checkpoint,
-            BulkProducer({"bootstrap.servers": self._bootstrap}) as producer,
-        ):
-            query = (
-                self._stream(topic, target, checkpoint, options).trigger(processingTime="0 seconds").start()
-            )
-            seen: set[int] = set()
-            try:
-                while len(taken) < batches:
-                    producer.send(topic, 0, build_batch(rows))
-                    producer.flush()
-                    taken += self._finished(query, seen)
-            finally:
-                query.stop()
-        warm = taken[batches // 3 :]
-        return {"p50": statistics.median(warm), "min": min(warm), "max": max(warm)}
-
     def _stream(self, topic: str, target: str, checkpoint: str, options: Mapping[str, str]) -> Any:
         reader = self._spark.readStream.format(self._side).option("kafka.bootstrap.servers", self._bootstrap)
         reader = reader.option("subscribe", topic)
         rows = reader.option("startingOffsets", "earliest").load().select("key", "value")
         writer = rows.writeStream.format(self._side).option("kafka.bootstrap.servers", self._bootstrap)
         return writer.option("topic", target).option("checkpointLocation", checkpoint).options(**options)
-
-    @staticmethod
-    def _finished(query: Any, seen: set[int]) -> list[float]:
-        """Waits for the next batch with rows; the time each new one took."""
-        deadline = time.monotonic() + BATCH_S
-        while True:
-            new = [
-                each for each in query.recentProgress if each["numInputRows"] and each["batchId"] not in seen
-            ]
-            if new:
-                seen.update(each["batchId"] for each in new)
-                return [float(each["durationMs"]["triggerExecution"]) for each in new]
-            if query.exception() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"no batch came: {query.exception()}")
-            time.sleep(0.005)
 
 
 def serve(side: str, given: Mapping[str, Any]) -> None:

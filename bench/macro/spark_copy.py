@@ -4,14 +4,16 @@
 
 A copy reads key and value of a topic with four partitions and writes them to another, local[2].  Theirs is
 at-least-once, which is all it has; ours is measured both ways, and each way beside the same figure of theirs.
-`batch` is one job, `stream` a query that ends with what is there.  `micro-batch` is the time Spark gives for
-a batch of 100 records from topic to topic, trigger 0 s, the first third left out.
+`batch` is one job, `stream` a query that ends with what is there.
 Rounds alternate between two warm drivers; the first is thrown away and the median counts.  `--records` is the
 number of 100-byte records; there are a tenth as many of 1 KB.  The CPU of the broker is not counted.
 """
 
 import argparse
+import contextlib
+import itertools
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ from bench import _brokers, _spark
 
 SIZES = {"100 B": (100, 1), "1 KB": (1000, 10)}
 DELIVERIES = ("at-least-once", "exactly-once")
-MICRO_BATCHES = 40
+GONE_S = 2.0  # the broker deletes files a second after the topic (_brokers.SETTINGS)
 
 
 class Kind(NamedTuple):
@@ -40,14 +42,13 @@ def options(side: str, delivery: str) -> dict[str, str]:
     return {"delivery": delivery} if side == "barnabas" else {}
 
 
-def targets(stem: str, bootstrap: str) -> Iterator[str]:
-    """Fresh topics to copy into."""
-    number = 0
-    while True:
-        topic = f"{stem}-{number}"
-        _brokers.create_topic_at(bootstrap, topic, _spark.PARTITIONS)
-        yield topic
-        number += 1
+@contextlib.contextmanager
+def target(bootstrap: str, name: str) -> Iterator[str]:
+    """A fresh topic to copy into; gone afterwards, as it would go to the disk during the next copy."""
+    _brokers.create_topic_at(bootstrap, name, _spark.PARTITIONS)
+    yield name
+    _brokers.delete_topic_at(bootstrap, name)
+    time.sleep(GONE_S)
 
 
 def copies(sides: dict[str, _spark.Side], bootstrap: str, given: argparse.Namespace) -> None:
@@ -62,45 +63,22 @@ def copies(sides: dict[str, _spark.Side], bootstrap: str, given: argparse.Namesp
         if kinds:
             _brokers.create_topic_at(bootstrap, topic, _spark.PARTITIONS)
             _spark.fill(bootstrap, topic, value_bytes, count)
-        fresh = targets(f"to-{value_bytes}", bootstrap)
+        numbers = itertools.count()
         for kind in kinds:
             taken: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
             for _ in range(given.rounds + 1):
                 for side, driver in sides.items():
-                    target = next(fresh)
                     chosen = options(side, kind.delivery)
-                    taken[side].append(driver.do(kind.command, topic=topic, target=target, options=chosen))
+                    with target(bootstrap, f"to-{value_bytes}-{next(numbers)}") as to:
+                        answer = driver.do(kind.command, topic=topic, target=to, options=chosen)
+                    taken[side].append(answer)
             print(_spark.measured_row(f"{size}, {kind.name}", taken, count), flush=True)
-
-
-def latencies(sides: dict[str, _spark.Side], bootstrap: str, given: argparse.Namespace) -> None:
-    deliveries = [each for each in DELIVERIES if given.only in f"micro-batch, {each}"]
-    if not deliveries:
-        return
-    print(
-        "\n| micro-batch of 100 records, ms | "
-        + " | ".join(f"{name} p50 (min)" for name in sides)
-        + " | ratio |"
-    )
-    print("|---|" + "---:|" * (len(sides) + 1))
-    fresh = targets("quick", bootstrap)
-    for delivery in deliveries:
-        found: dict[str, dict[str, float]] = {}
-        for side, driver in sides.items():
-            source, target = next(fresh), next(fresh)
-            chosen = options(side, delivery)
-            answer = driver.do("latency", topic=source, target=target, batches=MICRO_BATCHES, options=chosen)
-            found[side] = answer["result"]
-        cells = [f"{each['p50']:.0f} ({each['min']:.0f})" for each in found.values()]
-        ratio = f"{found['barnabas']['p50'] / found['kafka']['p50']:.2f}" if "kafka" in found else ""
-        print(f"| {delivery} | {' | '.join(cells)} | {ratio} |", flush=True)
 
 
 def main() -> int:
     given = _spark.arguments(__doc__)
     with _spark.broker() as bootstrap, _spark.sides(bootstrap, given.names) as sides:
         copies(sides, bootstrap, given)
-        latencies(sides, bootstrap, given)
     return 0
 
 
