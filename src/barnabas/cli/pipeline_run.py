@@ -195,16 +195,15 @@ def _table() -> Iterator[Screen]:
     from rich.console import Console
     from rich.live import Live
 
+    from barnabas.spark.pipelines.progress import record
+
     console = Console(highlight=False)
     parts: dict[str, Progress] = {}
     with Live(console=console, refresh_per_second=4, transient=False) as live:
 
         class Table:
             def take(self, progress: "Progress") -> None:
-                for known in [part for part, each in parts.items() if each.pipeline == progress.pipeline]:
-                    if known == progress.pipeline and progress.part != known:
-                        del parts[known]  # the pipeline as a whole, before its parts were known
-                parts[progress.part] = progress
+                record(parts, progress)
                 live.update(_drawn(list(parts.values())))
 
             def row(self, pipeline: str, row: Mapping[str, object]) -> None:

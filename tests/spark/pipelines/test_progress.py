@@ -1,7 +1,7 @@
 """Rates, lag and ETA of a pipeline, from its batches."""
 
 from barnabas.spark.pipelines.jobs import BatchReport
-from barnabas.spark.pipelines.progress import Meter, Progress
+from barnabas.spark.pipelines.progress import Meter, Progress, record
 
 AT = ("t", 0)
 
@@ -57,3 +57,13 @@ def test_a_progress_is_a_document() -> None:
     assert found["part"] == "lake.parquet"
     assert found["batch_id"] == 3
     assert found["last_error"] is None
+
+
+def test_a_pipeline_gives_way_to_its_parts_and_a_part_of_its_name_stays() -> None:
+    parts: dict[str, Progress] = {}
+    for name, state in (("a", "starting"), ("b", "starting"), ("a.x", "running"), ("a.y", "running")):
+        record(parts, Progress(name[0], name, state))
+    assert list(parts) == ["b", "a.x", "a.y"]
+    for name in ("b", "b.dead-letters", "b"):
+        record(parts, Progress("b", name, "running"))
+    assert list(parts) == ["a.x", "a.y", "b", "b.dead-letters"]

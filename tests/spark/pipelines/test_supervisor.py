@@ -1,21 +1,24 @@
 """The supervisor starts, starts again, gives up and stops; with jobs that do what a test tells them."""
 
+import os
+import subprocess
 import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.spark.pipelines import build
 from barnabas.spark.pipelines import supervisor as supervisor_module
+from barnabas.spark.pipelines.driver import process_mark
 from barnabas.spark.pipelines.errors import PipelineError, SpecError
 from barnabas.spark.pipelines.jobs import BatchReport, Job
 from barnabas.spark.pipelines.progress import Progress
 from barnabas.spark.pipelines.spec import Pipeline
-from barnabas.spark.pipelines.status import read_status
+from barnabas.spark.pipelines.status import StatusFile, read_status
 from barnabas.spark.pipelines.supervisor import Backoff, Outcome, Supervisor
 from barnabas.spark.sessions import lock_checkpoint
 
@@ -188,6 +191,15 @@ def test_a_part_that_fails_takes_the_whole_pipeline_with_it(world: World) -> Non
     assert world.states("lake.dead-letters")[-1] == "done"
 
 
+def test_the_parts_are_told_and_not_the_pipeline_once_they_run(world: World) -> None:
+    world.plans["lake"] = [lambda: [FakeJob("lake.a", 1), FakeJob("lake.b", 1)]]
+    world.run(once=True)
+    assert world.states("lake") == ["starting"]
+    assert world.states("lake.a") == world.states("lake.b") == ["running", "done"]
+    found = read_status("lake", str(world.folder / "lake")).parts
+    assert [(part["part"], part["state"]) for part in found] == [("lake.a", "done"), ("lake.b", "done")]
+
+
 def test_stop_ends_what_runs(world: World) -> None:
     job = FakeJob("lake", 10_000)
     world.plans["lake"] = [lambda: [job]]
@@ -260,3 +272,39 @@ def test_a_jvm_that_is_gone_is_what_all_pipelines_failed_of(
         world.run()
     ended = {each.part: (each.state, each.last_error) for each in world.seen}
     assert set(ended.values()) == {("failed", "the JVM of Spark ended by itself; its log tells more")}
+
+
+class TestTheJvmOfAKilledRun:
+    def test_one_that_ends_is_waited_for(self, world: World) -> None:
+        with subprocess.Popen(["sleep", "60"]) as lingering:
+            self._left_by(world, lingering.pid)
+            world.plans["lake"] = [lambda: [FakeJob("lake", 1)]]
+            timer = threading.Timer(0.3, lingering.kill)
+            timer.start()
+            supervisor = Supervisor(
+                [Pipeline("lake", "land", None)],
+                checkpoint=str(world.folder),
+                spark=cast("Any", FakeSession()),
+                start=world.start,
+                once=True,
+            )
+            (outcome,) = supervisor.run(threading.Event(), world.seen.append)
+            assert lingering.wait(10) != 0, "it was there until then"
+            assert outcome.state == "done"
+
+    def test_one_that_stays_is_named(self, world: World) -> None:
+        self._left_by(world, os.getpid())
+        world.plans["lake"] = [list]
+        with pytest.raises(PipelineError, match=rf"^the JVM of an earlier run, process {os.getpid()}, still"):
+            world.run()
+
+    def test_another_process_of_its_number_is_none(self, world: World) -> None:
+        self._left_by(world, os.getpid(), began="1")
+        world.plans["lake"] = [lambda: [FakeJob("lake", 1)]]
+        assert world.run(once=True) == [("lake", "done", 10, None)]
+
+    def _left_by(self, world: World, pid: int, began: str | None = None) -> None:
+        """The status of a run that was killed."""
+        status = StatusFile(str(world.folder / "lake"))
+        status.jvm = f"{pid} {began}" if began else process_mark(pid)
+        status.take(Progress("lake", "lake", "running"))

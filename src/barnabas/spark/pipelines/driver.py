@@ -22,9 +22,11 @@ __all__ = [
     "check_environment",
     "close_session",
     "is_gone",
+    "jvm_mark",
     "logging_to",
     "open_callbacks",
     "open_session",
+    "process_mark",
     "quiet",
 ]
 
@@ -163,6 +165,21 @@ def is_gone(spark: "SparkSession") -> bool:
     """Whether the JVM of a session has ended by itself."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     return process is not None and process.poll() is not None
+
+
+def jvm_mark(spark: "SparkSession") -> str | None:
+    """Names the JVM of a session for later; None when it is not a child of this process."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    return None if process is None else process_mark(process.pid)
+
+
+def process_mark(pid: int | str) -> str | None:
+    """A name for a process that lives, which no later one gets; None when there is none, or no /proc."""
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+    return None if state in "ZX" else f"{pid} {rest[18]}"  # rest[18]: when it began
 
 
 def close_session(spark: "SparkSession") -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from barnabas.spark.pipelines.jobs import BatchReport
 
-__all__ = ["Meter", "Progress"]
+__all__ = ["Meter", "Progress", "record"]
 
 WINDOW_MS: Final = 10_000
 _HISTORY_MAX: Final = 1_000
@@ -51,6 +51,14 @@ class Progress:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def record(parts: dict[str, Progress], progress: Progress) -> None:
+    """Puts a progress among those of all parts; a pipeline that starts gives way when its parts are known."""
+    whole = parts.get(progress.pipeline)
+    if whole is not None and whole.state == STARTING:
+        del parts[whole.part]
+    parts[progress.part] = progress
 
 
 @dataclass(frozen=True, slots=True)

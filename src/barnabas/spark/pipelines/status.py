@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from barnabas.spark.pipelines.progress import Progress
+from barnabas.spark.pipelines.progress import Progress, record
 
-__all__ = ["PipelineStatus", "StatusFile", "is_held", "local_folder", "read_status"]
+__all__ = ["PipelineStatus", "StatusFile", "is_held", "last_jvm", "local_folder", "read_status"]
 
 NAME: Final = "status.json"
 _INTERVAL_S: Final = 1.0
@@ -50,11 +50,13 @@ class StatusFile:
     def __init__(self, checkpoint: str) -> None:
         self._folder = local_folder(checkpoint)
         self._parts: dict[str, Progress] = {}
+        self.jvm: str | None = None
+        """Which JVM works for the pipeline; see driver.process_mark."""
         self._written_s = -_INTERVAL_S
 
     def take(self, progress: Progress) -> None:
         before = self._parts.get(progress.part)
-        self._parts[progress.part] = progress
+        record(self._parts, progress)
         changed = before is None or (before.state, before.last_error) != (progress.state, progress.last_error)
         now_s = time.monotonic()
         if self._folder is None or not (changed or now_s - self._written_s >= _INTERVAL_S):
@@ -62,6 +64,7 @@ class StatusFile:
         self._written_s = now_s
         document = {
             "pid": os.getpid(),
+            "jvm": self.jvm,
             "at_ms": int(time.time() * 1000),
             "parts": [each.as_json() for each in self._parts.values()],
         }
@@ -71,6 +74,21 @@ class StatusFile:
             fresh = self._folder / f".{NAME}.new"
             fresh.write_text(json.dumps(document))
             fresh.replace(self._folder / NAME)
+
+
+def last_jvm(checkpoint: str) -> str | None:
+    """Which JVM worked with a folder last, as far as its status tells."""
+    folder = local_folder(checkpoint)
+    found = _read(folder).get("jvm") if folder is not None else None
+    return found if isinstance(found, str) else None
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / NAME).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +110,7 @@ def read_status(pipeline: str, checkpoint: str) -> PipelineStatus:
     is_running = is_held(checkpoint)
     if folder is None or not folder.is_dir():
         return PipelineStatus(pipeline, is_running, None, [], {})
-    try:
-        found = json.loads((folder / NAME).read_text())
-    except (OSError, ValueError):
-        found = {}
+    found = _read(folder)
     batches = {}
     for commits in sorted(folder.glob("*/commits")):
         numbers = [int(file.name) for file in commits.iterdir() if file.name.isdigit()]

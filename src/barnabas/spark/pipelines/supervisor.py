@@ -25,8 +25,10 @@ from barnabas.spark.pipelines.driver import (
     check_environment,
     close_session,
     is_gone,
+    jvm_mark,
     logging_to,
     open_session,
+    process_mark,
 )
 from barnabas.spark.pipelines.errors import PipelineError
 from barnabas.spark.pipelines.files import checkpoint_of
@@ -42,7 +44,7 @@ from barnabas.spark.pipelines.progress import (
     Progress,
 )
 from barnabas.spark.pipelines.spec import Pipeline, check_names
-from barnabas.spark.pipelines.status import StatusFile, local_folder
+from barnabas.spark.pipelines.status import StatusFile, last_jvm, local_folder
 from barnabas.spark.sessions import lock_checkpoint
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["Backoff", "Outcome", "Supervisor"]
 
 POLL_S: Final = 0.2
+ORPHAN_S: Final = 30.0
 OnProgress = Callable[[Progress], None]
 
 
@@ -103,6 +106,20 @@ def _hold(checkpoint: str) -> None:
         lock_checkpoint(checkpoint)
     except OSError as error:
         raise PipelineError(f"the checkpoint {checkpoint} cannot be written: {error.strerror}") from error
+
+
+def _outwait(checkpoint: str, stop: threading.Event) -> None:
+    """Waits for the JVM of a driver that was killed: it ends by itself, but may write progress before."""
+    mark = last_jvm(checkpoint)
+    pid = mark.partition(" ")[0] if mark else ""
+    waited_s = 0.0
+    while mark and process_mark(pid) == mark and not stop.is_set():
+        if waited_s >= ORPHAN_S:
+            raise PipelineError(
+                f"the JVM of an earlier run, process {pid}, still uses {checkpoint}; end it first"
+            )
+        stop.wait(POLL_S)
+        waited_s += POLL_S
 
 
 class Supervisor:
@@ -159,6 +176,7 @@ class Supervisor:
         for member in self._members:
             build.check(member.pipeline)
             _hold(member.checkpoint)
+            _outwait(member.checkpoint, stop)
             self._say(member, STARTING)
         with logging_to(self._log_file):
             try:
@@ -166,6 +184,9 @@ class Supervisor:
             except BarnabasError as error:
                 self._fail_all(error)
                 raise
+            if made:
+                for member in self._members:
+                    member.status.jvm = jvm_mark(spark)
             try:
                 self._keep_going(spark, stop)
             finally:
@@ -286,14 +307,10 @@ class Supervisor:
     def _say(self, member: _Member, state: str) -> None:
         """A new state of a pipeline, for every part that is known of it."""
         member.state = state
-        for part in list(member.last) or [member.pipeline.name]:
+        parts = [job.name for job in member.jobs] or list(member.last) or [member.pipeline.name]
+        member.last = {part: member.last[part] for part in parts if part in member.last}
+        for part in parts:
             self._emit(member, part, state, {})
-        if member.jobs:
-            known = {job.name for job in member.jobs}
-            for part in set(member.last) - known:
-                del member.last[part]
-            for part in sorted(known - member.last.keys()):
-                self._emit(member, part, state, {})
 
     def _emit(self, member: _Member, part: str, state: str, changed: Mapping[str, Any]) -> None:
         from dataclasses import replace
