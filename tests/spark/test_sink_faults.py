@@ -218,7 +218,7 @@ def test_a_query_that_is_stopped_leaves_no_transaction_open(
 @pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_each_row_is_there_once_when_everything_is_killed_in_turn(tmp_path: Path) -> None:
-    with Copying(tmp_path, 2, SMALL_CLUSTER) as copying:
+    with Copying(tmp_path, 2, SMALL_CLUSTER, "pauseMs=30") as copying:
         for victim in (Victim.EXECUTOR, Victim.PYTHON_WORKER, Victim.BROKER, Victim.DRIVER):
             copying.kill_in_a_transaction(victim)
         # The driver's Python workers give up what they were at, though nobody is left to tell them.
