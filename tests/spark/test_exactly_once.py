@@ -2,6 +2,9 @@
 
 import contextlib
 import random
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -210,6 +213,44 @@ class TestFailures:
             write_exactly_once([*rows_of(0, 0), bad], options, task)
         assert write_exactly_once(rows_of(0, 0), options, task) == (20, False)
         assert values(topics, options) == expected((0, 0))
+
+
+WORKER = """
+import sys
+import pyarrow as pa
+from barnabas.spark.exactly_once import TaskName, write_exactly_once
+from barnabas.spark.sink_options import parse_sink
+
+def rows():
+    yield pa.record_batch({"value": ["x" * 2000, "y"]})
+    print("written", flush=True)
+    sys.stdin.read()  # as from a JVM that has no more rows yet
+
+bootstrap, topic, sink = sys.argv[1:]
+options = {"kafka.bootstrap.servers": bootstrap, "topic": topic, "kafka.batch.size": "1"}
+write_exactly_once(rows(), parse_sink(options), TaskName(sink, sink, 0, 0))
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_whose_jvm_is_gone_aborts_before_it_ends(
+    bootstrap: str, topics: Topics, options: SinkOptions, task: TaskName
+) -> None:
+    command = [sys.executable, "-c", WORKER, bootstrap, str(options.topic), task.sink_id]
+
+    def is_open() -> bool:
+        found = topics.admin.list_transactions(states=["Ongoing"])
+        return task.key in [each.transactional_id for each in found]
+
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "written\n"
+        while not is_open():
+            assert worker.poll() is None
+        worker.send_signal(signal.SIGHUP)  # PySpark's daemon does
+        assert worker.wait(30) == -signal.SIGHUP
+    assert not is_open()
+    assert values(topics, options) == []
 
 
 @pytest.fixture(scope="module", params=[1, 2])
