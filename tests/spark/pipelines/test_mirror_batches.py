@@ -167,6 +167,14 @@ class TestPieces:
         assert sum(p.records for p in found) == 43
         assert max(len(p.data) for p in found) <= MERGED_BYTES
 
+    def test_neighbours_are_merged_only_up_to_what_the_target_takes(self) -> None:
+        batches = [batch(base, bytes(3_000)) for base in range(20)]
+        found = list(pieces(chunk(*batches), 0, batch_bytes_max=10_000))
+        assert [p.records for p in found] == [3] * 6 + [2]
+        assert max(len(p.data) for p in found) <= 10_000
+        alone = list(pieces(chunk(*batches), 0, batch_bytes_max=1))
+        assert [bytes(p.data) for p in alone] == batches
+
     def test_records_that_grow_when_they_are_numbered_anew_go_in_more_batches(self) -> None:
         """Tiny records: behind the 64th of a batch, offsets take a byte more."""
         rows = [(0, None, None, ())] * 60

@@ -185,3 +185,22 @@ def test_records_that_age_out_before_they_are_copied_end_it(
     ):
         assert run.stop.wait(LIMIT_S), "the mirror goes on"
     assert len(rows(target, topic)) == 10
+
+
+def test_a_small_limit_of_the_copy_is_kept_to(source: Broker, target: Broker) -> None:
+    """Batches that the target refused for their size would be cut up, and their offsets not be known."""
+    topic, group = fresh("small"), fresh("group")
+    tp = TopicPartition(topic, 0)
+    source.create_topic(topic, config={"max.message.bytes": "5000"})
+    fill(source, topic, 2_000, batch_size=2_000)
+    with Admin(settings(source)) as admin:
+        admin.alter_group_offsets(group, {tp: 1_234}).check()
+    made = plan(source, target, topic, offsets="translated")
+    for _ in range(2):  # into a topic that is made, and into one that is there
+        run_here(made, once=True)
+        fill(source, topic, 500, first=end_of(source, topic), batch_size=2_000)
+    assert contents(rows(target, topic)) == contents(rows(source, topic))[:2_500]
+    with Admin(settings(target)) as admin:
+        moved = admin.list_group_offsets(group, [tp])[tp]
+    assert moved is not None
+    assert next(row for row in rows(target, topic) if row.offset >= moved.offset).value == b"v1234"

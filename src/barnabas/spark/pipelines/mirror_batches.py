@@ -20,6 +20,7 @@ from barnabas.client.bulk_fetch import FetchedChunk
 from barnabas.records.batch import (
     ATTRIBUTE_CODEC_MASK,
     ATTRIBUTE_LOG_APPEND_TIME,
+    HEADER_BYTES,
     MAGIC,
     RecordBatch,
     iter_batches,
@@ -101,19 +102,22 @@ def kept_run(chunk: FetchedChunk, log_end: int) -> KeptRun:
     return KeptRun(spans, next_offset, records, size)
 
 
-def pieces(chunk: FetchedChunk, position: int, limit: int | None = None) -> Iterator[Piece]:
+def pieces(
+    chunk: FetchedChunk, position: int, limit: int | None = None, batch_bytes_max: int | None = None
+) -> Iterator[Piece]:
     """The batches of a fetch from `position` on, below `limit`, as a producer may send them.
 
-    Raises RecordError.
+    Batches are joined (B5) up to `batch_bytes_max` if that is less than we would join.  Raises RecordError.
     """
-    for piece in _pieces(chunk, position, limit):
+    merged_bytes = min(MERGED_BYTES, max(batch_bytes_max or MERGED_BYTES, HEADER_BYTES))
+    for piece in _pieces(chunk, position, limit, merged_bytes):
         if limit is not None and piece.next_offset > limit:
             yield piece._replace(next_offset=limit)
             return
         yield piece
 
 
-def _pieces(chunk: FetchedChunk, position: int, limit: int | None) -> Iterator[Piece]:
+def _pieces(chunk: FetchedChunk, position: int, limit: int | None, merged_bytes: int) -> Iterator[Piece]:
     if (magic_of(chunk.records) or MAGIC) < MAGIC:
         found = _below(_legacy(chunk, position), limit)
         yield from _built(found, Codec.NONE, found[-1].offset + 1 if found else position)
@@ -125,10 +129,10 @@ def _pieces(chunk: FetchedChunk, position: int, limit: int | None) -> Iterator[P
         if limit is not None and batch.base_offset >= limit:
             break
         is_whole = batch.base_offset >= position and (limit is None or batch.next_offset <= limit)
-        if is_whole and _is_small(batch) and _joins(stretch, batch):
+        if is_whole and _is_small(batch) and _joins(stretch, batch, merged_bytes):
             stretch.append(batch)
             continue
-        yield from _merged(stretch)
+        yield from _merged(stretch, merged_bytes)
         stretch = [batch] if is_whole and _is_small(batch) else []
         if stretch:
             continue
@@ -138,7 +142,7 @@ def _pieces(chunk: FetchedChunk, position: int, limit: int | None) -> Iterator[P
         else:
             found = _below(batch.records(limit=PAYLOAD_BYTES_MAX, start_offset=position), limit)
             yield from _built(found, batch.codec, batch.next_offset)
-    yield from _merged(stretch)
+    yield from _merged(stretch, merged_bytes)
 
 
 def _whole(batch: RecordBatch) -> Piece:
@@ -154,20 +158,20 @@ def _is_small(batch: RecordBatch) -> bool:
     )
 
 
-def _joins(stretch: list[RecordBatch], batch: RecordBatch) -> bool:
+def _joins(stretch: list[RecordBatch], batch: RecordBatch, merged_bytes: int) -> bool:
     if not stretch:
         return True
     first, last = stretch[0], stretch[-1]
     size = batch.position + batch.size_bytes - first.position
-    return last.next_offset == batch.base_offset and size <= MERGED_BYTES
+    return last.next_offset == batch.base_offset and size <= merged_bytes
 
 
-def _merged(stretch: list[RecordBatch]) -> Iterator[Piece]:
+def _merged(stretch: list[RecordBatch], merged_bytes: int) -> Iterator[Piece]:
     """Neighbours without a gap between them as few batches."""
     if len(stretch) < MERGED_LEAST:
         yield from map(_whole, stretch)
         return
-    builder = BatchBuilder(MERGED_BYTES)
+    builder = BatchBuilder(merged_bytes)
     source = stretch[0].base_offset
     for batch in stretch:
         if not builder.append_payload(batch.payload, batch.record_count, batch.base_timestamp):

@@ -78,6 +78,8 @@ class Work(NamedTuple):
     """Not one record from here on, even if its batch begins before; a mirror has no such limit."""
     topic_id: str = ""
     """Of the source topic, to be told from one that is made under its name later."""
+    batch_bytes_max: int | None = None
+    """What the target takes as one batch, if it is known; what is larger goes as it is."""
 
 
 @dataclass(slots=True)
@@ -308,7 +310,7 @@ class _Transactions:
             self._done.lost += _accept_loss(chunk, self._links.plan, is_first=mark.position == work.start)
         else:
             with _saying_where(work):
-                for piece in pieces(chunk, mark.position, work.limit):
+                for piece in pieces(chunk, mark.position, work.limit, work.batch_bytes_max):
                     self._bytes += len(piece.data)
                     ready = self._producer.send(work.target, work.partition, piece.data)
                     # Without its bytes: their memory serves the next pieces as soon as they are written.

@@ -17,7 +17,7 @@ from typing import Final
 
 from barnabas.base.types import ZERO_UUID, TopicPartition, uuid_text
 from barnabas.client.admin import Admin
-from barnabas.client.admin_types import ConfigResource, ConfigSource, NewTopic, OffsetSpec
+from barnabas.client.admin_types import ConfigEntry, ConfigResource, ConfigSource, NewTopic, OffsetSpec
 from barnabas.client.errors import KafkaError, TopicExists
 from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.protocol.codes import ErrorCode
@@ -30,6 +30,7 @@ __all__ = ["MirrorTopics", "MirroredTopic", "Way", "config_changes"]
 _log: Final = logging.getLogger("barnabas.mirror")
 KEPT: Final = "barnabas.offsets.kept"
 _NOTE_OLD_S: Final = 12 * 3600.0
+_BATCH_BYTES_MAX: Final = "max.message.bytes"
 _OF_BARNABAS: Final = "barnabas."
 _REFUSED: Final = (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST)
 
@@ -52,6 +53,8 @@ class MirroredTopic:
     way: Way
     id: str = ""
     """Of the source topic, as text; empty when its cluster has none."""
+    batch_bytes_max: int | None = None
+    """What the target takes as one batch, if it is known."""
 
 
 class MirrorTopics:
@@ -74,9 +77,12 @@ class MirrorTopics:
         counts = {each.name: each.partitions for each in listings}
         self._ids = {each.name: uuid_text(each.id) if each.id != ZERO_UUID else "" for each in listings}
         there = {listed.name: listed.partitions for listed in self._target.list_topics()}
-        configs = self._configs(self._source, counts)
+        configs = {
+            name: _set_by_hand(entries) for name, entries in self._described(self._source, counts).items()
+        }
         copies = {plan.target_topic(name): name for name in counts}
-        set_there = self._configs(self._target, [name for name in copies if name in there])
+        described = self._described(self._target, [name for name in copies if name in there])
+        set_there = {target: _set_by_hand(entries) for target, entries in described.items()}
         found: dict[str, MirroredTopic] = {}
         for target, name in copies.items():
             if name not in configs:
@@ -90,20 +96,15 @@ class MirrorTopics:
                 way = self._way(name, target, there[target], set_there.get(target, {}))
                 if way is not Way.PROMOTED:
                     self._align(target, counts[name], there[target], configs[name], set_there.get(target, {}))
-            found[name] = MirroredTopic(name, target, counts[name], way, self._ids[name])
+            limit = _batch_bytes_max(described.get(target), configs[name])
+            found[name] = MirroredTopic(name, target, counts[name], way, self._ids[name], limit)
         self.topics = found
 
-    def _configs(self, admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str]]:
-        """What was set for topics themselves; without those that are gone."""
+    @staticmethod
+    def _described(admin: Admin, topics: Iterable[str]) -> dict[str, Mapping[str, ConfigEntry]]:
+        """All settings of topics; without those topics that are gone."""
         described = admin.describe_configs([ConfigResource.topic(name) for name in topics])
-        return {
-            resource.name: {
-                entry.name: entry.value
-                for entry in entries.values()
-                if entry.source is ConfigSource.DYNAMIC_TOPIC and entry.value is not None
-            }
-            for resource, entries in described.succeeded.items()
-        }
+        return {resource.name: entries for resource, entries in described.succeeded.items()}
 
     # --- new ones
 
@@ -237,6 +238,22 @@ class MirrorTopics:
             if KEPT not in changes:  # that is asked for to learn whether the target can
                 _log.warning("topic %s at the target is not quite as at the source: %s", target, text)
         return not refused
+
+
+def _set_by_hand(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:
+    """What was set for a topic itself."""
+    return {
+        entry.name: entry.value
+        for entry in entries.values()
+        if entry.source is ConfigSource.DYNAMIC_TOPIC and entry.value is not None
+    }
+
+
+def _batch_bytes_max(there: Mapping[str, ConfigEntry] | None, source: Mapping[str, str]) -> int | None:
+    """What the copy takes as one batch; of one that was just made, what it got from the source."""
+    entry = there.get(_BATCH_BYTES_MAX) if there is not None else None
+    value = entry.value if entry is not None else source.get(_BATCH_BYTES_MAX)
+    return int(value) if value is not None and value.isdecimal() else None
 
 
 def config_changes(source: Mapping[str, str], target: Mapping[str, str]) -> dict[str, str | None]:

@@ -139,7 +139,7 @@ class MirrorUpkeep(TwoClusters):
             if topic is not None and topic.way is not Way.PROMOTED:
                 start = self._start(tp, topic)
                 kept = topic.way is Way.KEPT
-                found.append(Work(*tp, end, topic.target, kept, start, topic_id=topic.id))
+                found.append(Work(*tp, end, topic.target, kept, start, None, topic.id, topic.batch_bytes_max))
         return found
 
     def _start(self, tp: TopicPartition, topic: MirroredTopic) -> int:
