@@ -68,6 +68,26 @@ def test_a_file_system_of_hadoop(hadoop: HadoopFiles, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_file_whose_answer_was_lost_is_ours(
+    hadoop: HadoopFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = hadoop._rename
+
+    def rename_and_lose(*args: Any) -> None:
+        rename(*args)
+        raise OSError("the answer was lost")
+
+    (tmp_path / "there").write_text("theirs")
+    monkeypatch.setattr(hadoop, "_rename", rename_and_lose)
+    assert hadoop.put_new(f"{tmp_path}/fresh", "ours")
+    assert not hadoop.put_new(f"{tmp_path}/there", "ours")
+    assert hadoop.names(str(tmp_path)) == ["fresh", "there"]
+    monkeypatch.setattr(hadoop, "_rename", lambda *args: 1 / 0)
+    with pytest.raises(PipelineError, match="division by zero"):
+        hadoop.put_new(f"{tmp_path}/none", "ours")
+
+
+@pytest.mark.slow
 def test_the_file_system_is_that_of_the_path(spark: "SparkSession", tmp_path: Path) -> None:
     assert isinstance(files_for(spark, str(tmp_path)), LocalFiles)
     with pytest.raises(PipelineError, match=r"^no file system can be had for nosuch://x/y: "):

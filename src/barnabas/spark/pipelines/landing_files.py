@@ -141,9 +141,8 @@ class LocalFiles:
         to = _local(target)
         with _writing(target):
             to.parent.mkdir(parents=True, exist_ok=True)
-            _sync(
-                _local(source), os.O_RDONLY
-            )  # Spark does not, and a name without its rows is worse than none
+            # Spark does not, and after a loss of power a name without its rows is worse than none.
+            _sync(_local(source), os.O_RDONLY)
             _local(source).replace(to)
             _sync_folder(to.parent)
 
@@ -246,10 +245,11 @@ class HadoopFiles:
             try:
                 self._rename(fresh, path)
             except Exception:
-                if not self._system.exists(self._path(path)):
+                found = self.read(path)
+                if found is None:
                     raise
                 self._system.delete(self._path(fresh), False)
-                return False
+                return found == text  # ours, when only the answer was lost
         return True
 
     def _write_beside(self, path: str, text: str) -> str:
