@@ -74,7 +74,7 @@ class Copies:
         topics.create(self.source, 2)
         topics.create(self.target, 1)
 
-    def run(self, trigger: str = "availableNow", **options: str) -> Any:
+    def run(self, trigger: str = "availableNow", /, **options: str) -> Any:
         """One run of the query; the rows of each batch."""
         return self.driver("copy", **self._request(trigger, options))
 
