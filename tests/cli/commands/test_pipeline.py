@@ -83,8 +83,9 @@ class TestFiles:
         for command in ("validate", "run"):
             done = tool("pipeline", command, path)
             assert done.code == 1
-            assert done.err.startswith(f"barnabas: topic nosuch at {bootstrap}: ")
-            assert done.err.count("\n") == 1
+            assert done.err == (
+                f"barnabas: there is no topic nosuch at {bootstrap}; create it, or mend the name\n"
+            )
 
     def test_status_of_one_that_never_ran(
         self, tool: Tool, tmp_path: Path, bootstrap: str, topic: str
@@ -117,14 +118,6 @@ class TestBadSurroundings:
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == (
             "barnabas: no broker could be reached:\n  127.0.0.1:1: connect: Connection refused\n"
-        )
-
-    def test_a_topic_that_is_not_there_is_one_sentence(self, tmp_path: Path, bootstrap: str) -> None:
-        path = write(tmp_path, land(bootstrap, "no-such-topic", tmp_path))
-        done = barnabas("pipeline", "run", path)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr == (
-            f"barnabas: there is no topic no-such-topic at {bootstrap}; create it, or mend the name\n"
         )
 
     def test_a_checkpoint_that_cannot_be_written_is_one_sentence(
