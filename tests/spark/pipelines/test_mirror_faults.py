@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = ("local[2,4]",)
-SMALL_CLUSTER = ("local-cluster[2,1,512]", "spark.driver.host=127.0.0.1", "spark.executor.cores=2")
+SMALL_CLUSTER = (
+    "local-cluster[2,1,512]",
+    "spark.driver.host=127.0.0.1",
+    "spark.executor.cores=1",
+    "spark.executor.memory=512m",
+)
 """A cluster whose master and two workers live in the driver; executors are processes."""
 PARTITIONS = 3
 PAUSE_MAX_S = 4.0
@@ -89,6 +94,7 @@ class Mirroring:
             server.start()
         with Admin(settings(self.source)) as admin:
             admin.create_topic(self.topic, PARTITIONS, 1)
+        self.grow()  # so that a mirror that has caught up is one that runs
         (self._folder / "mirror.yaml").write_text(
             f"""
 name: faults
