@@ -1,16 +1,20 @@
 """barnabas.client.run_sender: runs arrive in order and once; a failure stops what is behind it (R1, R2)."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
 from barnabas.client.admin import Admin
-from barnabas.client.errors import KafkaError
+from barnabas.client.errors import BadAnswer, KafkaError
 from barnabas.client.run_sender import RunSender
+from barnabas.protocol.api import ApiKey
 from barnabas.protocol.codes import ErrorCode
+from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.records.builder import build_batch
 from barnabas.testing import Broker
 from tests.client._faulty import FaultyBroker, faulty_broker
+from tests.client._log_broker import TOPIC, LogBroker, Script
 
 FAST = {
     "reconnect.backoff.ms": 10,
@@ -123,3 +127,19 @@ def _through(faulty: FaultyBroker) -> None:
         faulty.proxy.heal()
         assert sender.log_end("kept", 0) == 300
         assert breaks
+
+
+def test_an_answer_that_says_nothing_is_a_failure_at_once() -> None:
+    async def main() -> None:
+        async with LogBroker(Script()) as broker:
+            broker.responses[ApiKey.PRODUCE] = lambda _: ProduceResponse()
+
+            def send() -> None:
+                with RunSender({"bootstrap.servers": broker.address}) as sender:
+                    sender.append(TOPIC, 0, [at(0)], log_end=0)
+                    with pytest.raises(BadAnswer, match="t-0: the broker's answer leaves it out"):
+                        sender.flush()
+
+            await asyncio.to_thread(send)
+
+    asyncio.run(main())

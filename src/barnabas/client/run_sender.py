@@ -21,7 +21,7 @@ from typing import Final, Self
 from barnabas.base.types import TopicPartition
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import PRODUCER, ClientSettings, parse
-from barnabas.client.errors import KafkaError, RequestTimedOut, error_for
+from barnabas.client.errors import BadAnswer, KafkaError, RequestTimedOut, error_for
 from barnabas.client.offsets import LATEST, list_offsets
 from barnabas.client.thread import ClientThread
 from barnabas.protocol.codes import ErrorCode
@@ -170,8 +170,10 @@ class RunSender:
         else:
             response = answer.result()
             assert isinstance(response, ProduceResponse), response
-            part = response.responses[0].partition_responses[0]
-            if part.error_code:
+            part = next((each for topic in response.responses for each in topic.partition_responses), None)
+            if part is None:
+                failure = BadAnswer(f"{subject}: the broker's answer leaves it out")
+            elif part.error_code:
                 failure = error_for(part.error_code, part.error_message, subject=subject)
         if failure is not None and failure.refreshes_metadata:
             self._cluster.want_refresh()
