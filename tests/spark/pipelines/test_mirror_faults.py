@@ -1,4 +1,4 @@
-"""The mirror under Spark while its drivers, executors, Python workers and brokers die: every record once."""
+"""The mirror under Spark while its drivers, Python workers and brokers die: every record once."""
 
 import os
 import random
@@ -30,14 +30,7 @@ from tests.spark.pipelines._mirror import contents, end_of, fill, fresh, plan, r
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOCAL = ("local[2,4]",)
-SMALL_CLUSTER = (
-    "local-cluster[2,1,512]",
-    "spark.driver.host=127.0.0.1",
-    "spark.executor.cores=1",
-    "spark.executor.memory=512m",
-)
-"""A cluster whose master and two workers live in the driver; executors are processes."""
+MASTER = "local[2,4]"
 PARTITIONS = 3
 PAUSE_MAX_S = 4.0
 WAYS = ("auto", "translated")
@@ -47,7 +40,6 @@ class Victim(Enum):
     """What dies by kill -9."""
 
     DRIVER = "the driver with its JVM"
-    EXECUTOR = "an executor's JVM"
     PYTHON_WORKER = "a Python worker"
     SOURCE = "the source"
     TARGET = "the target"
@@ -79,8 +71,8 @@ def copied_records(target: Broker | str, topic: str, partition: int = 0) -> int:
 class Mirroring:
     """A topic that grows, a mirror that is started again whenever it was killed; also a context manager."""
 
-    def __init__(self, folder: Path, offsets: str, seed: int, where: tuple[str, ...]) -> None:
-        self._folder, self._offsets, self._where = folder, offsets, where
+    def __init__(self, folder: Path, offsets: str, seed: int) -> None:
+        self._folder, self._offsets = folder, offsets
         self._chance = random.Random(seed)
         self._stack = ExitStack()
         self._servers = {Victim.SOURCE: BarnabasServer(), Victim.TARGET: BarnabasServer()}
@@ -135,8 +127,6 @@ sync_interval: 1s
                 case Victim.DRIVER:
                     driver.kill()
                     self._driver = None
-                case Victim.EXECUTOR:
-                    kill_one(driver.executors, self._chance.randrange(8))
                 case Victim.PYTHON_WORKER:
                     kill_one(driver.python_workers, self._chance.randrange(8))
                 case Victim.SOURCE | Victim.TARGET:
@@ -180,21 +170,16 @@ sync_interval: 1s
     def _running(self) -> MirrorProcess:
         if self._driver is None:
             log = self._stack.enter_context((self._folder / "mirror.log").open("a"))
-            master, *conf = self._where
             command = [EXECUTABLE, "pipeline", "run", str(self._folder / "mirror.yaml"), "--json"]
-            command += ["--master", master, "--checkpoint", str(self._folder / "checkpoint")]
-            for setting in conf:
-                command += ["--conf", setting]
+            command += ["--master", MASTER, "--checkpoint", str(self._folder / "checkpoint")]
             self._driver = MirrorProcess(command, log)
             self._stack.callback(self._driver.kill)
         return self._driver
 
 
-def die_at_random(
-    folder: Path, offsets: str, seed: int, where: tuple[str, ...], victims: Sequence[Victim], kills: int
-) -> None:
+def die_at_random(folder: Path, offsets: str, seed: int, victims: Sequence[Victim], kills: int) -> None:
     chance = random.Random(seed)
-    with Mirroring(folder, offsets, seed, where) as mirroring:
+    with Mirroring(folder, offsets, seed) as mirroring:
         for number in range(kills):
             began = time.monotonic()
             victim = chance.choice(victims)
@@ -210,15 +195,7 @@ def die_at_random(
 @pytest.mark.parametrize("offsets", WAYS)
 def test_drivers_workers_and_brokers_die(tmp_path: Path, offsets: str, seed: int) -> None:
     victims = [Victim.DRIVER, Victim.PYTHON_WORKER, Victim.PYTHON_WORKER, Victim.SOURCE, Victim.TARGET]
-    die_at_random(tmp_path, offsets, seed, LOCAL, victims, kills=7)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1_500)
-@pytest.mark.parametrize("offsets", WAYS)
-def test_executors_of_a_cluster_die(tmp_path: Path, offsets: str) -> None:
-    victims = [Victim.EXECUTOR, Victim.EXECUTOR, Victim.PYTHON_WORKER, Victim.TARGET]
-    die_at_random(tmp_path, offsets, 11, SMALL_CLUSTER, victims, kills=6)
+    die_at_random(tmp_path, offsets, seed, victims, kills=7)
 
 
 @pytest.mark.slow
