@@ -100,5 +100,5 @@ def test_a_topic_that_is_not_there_is_said_before_anything_starts(
     spark: "SparkSession", topics: Topics, topic: str, tmp_path: Path
 ) -> None:
     document = transform(topics, source={"topic": topic}, sinks=[{"console": True}])
-    with pytest.raises(PipelineError, match=rf"^topic {topic} at "):
+    with pytest.raises(PipelineError, match=rf"^there is no topic {topic} at "):
         run_once(spark, tmp_path, document)
