@@ -71,5 +71,5 @@ def test_offsets_and_topics_that_are_gone_and_other_sources_are_one_sentence_eac
     ]
 
     topics.admin.delete_topics([topic])
-    with pytest.raises(PipelineError, match=rf"^topic {topic} at "):
+    with pytest.raises(PipelineError, match=rf"^there is no topic {topic} at "):
         run_once(spark, tmp_path, document(topic))
