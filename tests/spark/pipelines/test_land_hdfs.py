@@ -148,6 +148,7 @@ def test_a_delta_table_gets_its_rows(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("seed", range(2))
 def test_kills_of_the_driver_and_of_both_servers(
     spark: "SparkSession", hdfs: Hdfs, home: str, topics: Topics, topic: str, tmp_path: Path, seed: int
