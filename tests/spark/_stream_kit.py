@@ -10,6 +10,7 @@ from typing import Any
 
 from barnabas.base.types import TopicPartition
 from barnabas.client.admin_types import OffsetSpec
+from barnabas.client.subscription import OffsetAndMetadata
 from barnabas.spark.lookup import Lookup
 from barnabas.spark.offsets import Positions
 from barnabas.spark.options import SourceOptions, parse_source
