@@ -41,6 +41,11 @@ class Memory(Lookup):
     def bytes_per_offset(self, begins: Positions, ends: Positions) -> dict[TopicPartition, float]:
         return dict.fromkeys(ends, self.record_bytes)
 
+    def committed(
+        self, group: str, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        return {}
+
     def commit(
         self, group: str, positions: Positions, metadata: str, *, timeout_ms: int | None = None
     ) -> None:
