@@ -77,6 +77,14 @@ def test_without_a_signal_nothing_changes(seen: list[int]) -> None:
     assert seen == [signal.SIGHUP]
 
 
+def test_a_signal_that_is_ignored_stays_ignored(seen: list[int]) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    steps: list[str] = []
+    work(steps, during=signal.SIGHUP)
+    assert steps == ["work", "result", "cleaned"]
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
 def test_other_threads_have_no_signals_to_wait_for() -> None:
     before = signal.getsignal(signal.SIGHUP)
     found: list[object] = []

@@ -216,6 +216,7 @@ class TestFailures:
 
 
 WORKER = """
+import signal
 import sys
 import pyarrow as pa
 from barnabas.spark.exactly_once import TaskName, write_exactly_once
@@ -226,6 +227,7 @@ def rows():
     print("written", flush=True)
     sys.stdin.read()  # as from a JVM that has no more rows yet
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # PySpark's daemon does; it may be ignored here
 bootstrap, topic, sink = sys.argv[1:]
 options = {"kafka.bootstrap.servers": bootstrap, "topic": topic, "kafka.batch.size": "1"}
 write_exactly_once(rows(), parse_sink(options), TaskName(sink, sink, 0, 0))

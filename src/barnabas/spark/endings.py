@@ -26,7 +26,8 @@ class Ending:
             thing.work()
 
     A signal ends the work with SystemExit; `thing` is closed whatever comes meanwhile; then the signal does
-    what it would have done.  Without effect in threads that are not the main one, which get no signals.
+    what it would have done.  Signals that the process ignores (nohup) stay ignored.  Without effect in threads
+    that are not the main one, which get no signals.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,8 @@ class Ending:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._take) for number in _SIGNALS}
+            heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+            self._before = {number: signal.signal(number, self._take) for number in heard}
         return self
 
     def __exit__(
