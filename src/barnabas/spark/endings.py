@@ -26,8 +26,8 @@ class Ending:
             thing.work()
 
     A signal ends the work with SystemExit; `thing` is closed whatever comes meanwhile; then the signal does
-    what it would have done.  Signals that the process ignores (nohup) stay ignored.  Without effect in threads
-    that are not the main one, which get no signals.
+    what it would have done.  Signals that the process ignores (nohup) stay ignored.  Without effect in
+    threads that are not the main one, which get no signals.
     """
 
     def __init__(self) -> None:
