@@ -52,6 +52,10 @@ def test_several_files_are_loaded_together(tmp_path: Path) -> None:
         ("a: [1\n", "a.yaml:2: expected ',' or ']', but got '<stream end>'"),
         ("- 1\n", "a.yaml: a pipeline file is a mapping of names to values"),
         ("", "a.yaml: the file is empty"),
+        (
+            f"{LAND}---\n{LAND}",
+            "a.yaml:8: a second document begins; list several pipelines under `pipelines:`",
+        ),
         ("1: 2\n", "a.yaml:1: the key 1 is no name"),
         (LAND.replace("/lake", "${NOT_SET_ANYWHERE}"), "a.yaml:6: the variable NOT_SET_ANYWHERE is not set"),
     ],

@@ -77,15 +77,20 @@ def parse_yaml(text: str, origin: str) -> tuple[object, dict[Place, int]]:
             "pipeline files need PyYAML; install it with: pip install 'barnabas[spark]'"
         ) from error
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = origin if mark is None else f"{origin}:{mark.line + 1}"
         raise SpecError(f"{place}: {getattr(error, 'problem', None) or 'this is not YAML'}") from error
-    lines: dict[Place, int] = {}
-    if node is None:
+    if not nodes:
         raise SpecError(f"{origin}: the file is empty")
-    return _YamlReader(origin, lines).value(node, ()), lines
+    if len(nodes) > 1:
+        line = nodes[1].start_mark.line + 1
+        raise SpecError(
+            f"{origin}:{line}: a second document begins; list several pipelines under `pipelines:`"
+        )
+    lines: dict[Place, int] = {}
+    return _YamlReader(origin, lines).value(nodes[0], ()), lines
 
 
 class _YamlReader:
